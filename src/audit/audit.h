@@ -1,0 +1,33 @@
+/* audit.h: what happened, one JSON line each. Plain lines for now; the hash chain comes behind the
+ * same call. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct audit;
+
+struct audit_event {
+	const char *event; /* "exec.start", "exec.end", "tool.call", "tool.end", "session.open",
+			    * "session.close", "file.present", "file.refused", "policy.decision",
+			    * "link.auth_failed", "broker.start" … */
+	const char *tool, *action, *principal, *session, *job;
+	const char *provider, *isolation_level, *sandbox_id;
+	bool has_exit;
+	int exit_code;
+	const char *exit_reason; /* agent-reported */
+	uint64_t duration_us;    /* 0: none */
+	uint64_t bytes_out;
+	const char *policy_rule;
+	bool policy_denied;
+	const char *path, *sha256, *detail;
+};
+
+/* Appends to path (made 0600; its directory must exist). */
+int audit_open(const char *path, struct audit **ret, struct err *err) MUST_CHECK;
+void audit_close(struct audit *a);
+/* 0 once written; ERR_AUDIT_UNAVAILABLE: then the thing audited must not be done. NULL members are
+ * left out. Adds ts, seq and the OWASP ids of the event. */
+int audit_event(struct audit *a, const struct audit_event *e, struct err *err) MUST_CHECK;

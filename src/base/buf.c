@@ -1,0 +1,91 @@
+/* buf.c: see buf.h. */
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void buf_init(struct buf *b, size_t max)
+{
+	*b = BUF_INIT(max);
+}
+
+void buf_done(struct buf *b)
+{
+	free(b->data);
+	*b = BUF_INIT(b->max);
+}
+
+int buf_reserve(struct buf *b, size_t n)
+{
+	if (n > b->max || b->len > b->max - n)
+		return -ENOBUFS;
+	size_t need = b->len + n;
+	if (need <= b->cap)
+		return 0;
+	size_t cap = b->cap ? b->cap : 256;
+	while (cap < need)
+		cap *= 2;
+	b->data = xrealloc(b->data, MIN(cap, MAX(b->max, need)));
+	b->cap = MIN(cap, MAX(b->max, need));
+	return 0;
+}
+
+int buf_append(struct buf *b, const void *p, size_t n)
+{
+	int r = buf_reserve(b, n);
+	if (r < 0)
+		return r;
+	if (n)
+		memcpy(b->data + b->len, p, n);
+	b->len += n;
+	return 0;
+}
+
+int buf_append_str(struct buf *b, const char *s)
+{
+	return buf_append(b, s, strlen(s));
+}
+
+int buf_printf(struct buf *b, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	va_list again;
+	va_copy(again, ap);
+	int n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	_cleanup_free_ char *text = NULL;
+	int r = n < 0 ? -EINVAL : 0;
+	if (!r) {
+		text = xmalloc((size_t)n + 1);
+		(void)vsnprintf(text, (size_t)n + 1, fmt, again);
+		r = buf_append(b, text, (size_t)n);
+	}
+	va_end(again);
+	return r;
+}
+
+void buf_consume(struct buf *b, size_t n)
+{
+	CHECK(n <= b->len);
+	b->len -= n;
+	if (b->len && n)
+		memmove(b->data, b->data + n, b->len);
+}
+
+void buf_clear(struct buf *b)
+{
+	b->len = 0;
+}
+
+char *buf_steal_str(struct buf *b)
+{
+	b->data = xrealloc(b->data, b->len + 1);
+	b->data[b->len] = 0;
+	char *s = (char *)b->data;
+	b->data = NULL;
+	b->len = b->cap = 0;
+	return s;
+}

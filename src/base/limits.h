@@ -1,0 +1,92 @@
+/* limits.h: every maximum that input can reach, each with its reason. */
+#pragma once
+
+#include <stdint.h>
+
+#define KIB           (1024ULL)
+#define MIB           (1024ULL * KIB)
+#define GIB           (1024ULL * MIB)
+#define USEC_PER_MSEC (1000ULL)
+#define USEC_PER_SEC  (1000000ULL)
+
+/* ---- the link ---- */
+/* One frame: large enough that a PNG of 200 KB fits whole, small enough that one read buffer does.
+ */
+#define LIMIT_FRAME_PAYLOAD (256 * KIB)
+/* Credit a receiver grants a stream at its start; with 256 KiB in flight 1 GB/s was reached. */
+#define LIMIT_STREAM_WINDOW (256 * KIB)
+/* Streams open at once on a link; each costs about 200 bytes on both sides. */
+#define LIMIT_STREAMS 256
+/* What may be queued for a peer that does not read, before the link counts as stuck. */
+#define LIMIT_LINK_OUT_QUEUE (4 * MIB)
+/* All MSG frames of one stream together: results of a cell, entries of a list. */
+#define LIMIT_STREAM_MSG_BYTES (8 * MIB)
+/* From connect to an authenticated hello. A cold sandbox under load needs about 1 s. */
+#define LIMIT_HELLO_US (20 * USEC_PER_SEC)
+
+/* ---- MCP over stdio ---- */
+/* One line in: the official SDKs close at 10 MiB. */
+#define LIMIT_MCP_LINE (10 * MIB)
+/* One message out: Claude Desktop refuses 1,048,576 bytes. */
+#define LIMIT_MCP_RESULT (900 * 1000)
+/* Nesting of a JSON text from a peer. jansson's own limit is 2,048 and recursive. */
+#define LIMIT_JSON_DEPTH 64
+/* Requests in flight per connection; a client that sends more is answered "too many". */
+#define LIMIT_MCP_INFLIGHT 128
+
+/* ---- what the model is given ---- */
+/* stdout and stderr of one answer; a model's tool result is cut near 25,000 tokens. */
+#define LIMIT_ANSWER_TEXT (24 * KIB)
+/* Raw bytes of each stream that a finished job's status carries (head and tail, each). */
+#define LIMIT_INLINE_OUTPUT (32 * KIB)
+/* Binary pieces of job read and files read in base64. */
+#define LIMIT_READ_BASE64 (64 * KIB)
+/* Text of job read and files read in one call. */
+#define LIMIT_READ_TEXT (256 * KIB)
+/* A figure larger than this is not given to the model as an image block. */
+#define LIMIT_IMAGE_BLOCK (200 * 1000)
+
+/* ---- running things ---- */
+#define LIMIT_CODE               (4 * MIB)   /* one cell or command text */
+#define LIMIT_ARGS               1024        /* elements of argv, and of env */
+#define LIMIT_ARG_BYTES          (128 * KIB) /* Linux' MAX_ARG_STRLEN for one of them */
+#define LIMIT_STDIN              (8 * MIB)   /* given with a call: fits a line of LIMIT_MCP_LINE */
+#define LIMIT_WAIT_S             50          /* MCP clients cut calls at 60 s */
+#define LIMIT_TIMEOUT_S          3600
+#define DEFAULT_WAIT_S           25
+#define DEFAULT_TIMEOUT_S        120
+#define LIMIT_JOBS               256 /* kept per session, oldest finished dropped first */
+#define LIMIT_JOBS_RUNNING       64  /* at once per session */
+#define LIMIT_KERNELS            16
+#define LIMIT_KERNEL_QUEUE       16
+#define LIMIT_RESULTS            64         /* MIME bundles of one cell */
+#define LIMIT_RESULT_BYTES       (4 * MIB)  /* all bundles of one cell, kept by the agent */
+#define LIMIT_SPOOL_HEAD         (8 * MIB)  /* of each stream of a job: the first … */
+#define LIMIT_SPOOL_TAIL         (56 * MIB) /* … and the last bytes are kept */
+#define LIMIT_SPOOL_SESSION      (256 * MIB)
+#define LIMIT_INTERRUPT_GRACE_US (2 * USEC_PER_SEC) /* SIGINT, then SIGINT again … */
+#define LIMIT_KILL_GRACE_US      (3 * USEC_PER_SEC) /* … then the kernel is killed */
+
+/* ---- files ---- */
+#define LIMIT_PATH          4096
+#define LIMIT_NAME          255
+#define LIMIT_LIST_ENTRIES  1000
+#define LIMIT_SEARCH_HITS   200
+#define LIMIT_PRESENT_BYTES (256 * MIB) /* one presented file */
+#define LIMIT_OUTPUTS_BYTES (1 * GIB)   /* a principal's presented files together */
+#define LIMIT_OUTPUTS_AGE_S (7 * 24 * 3600)
+#define LIMIT_MOUNTS        16
+
+/* ---- sandboxes ---- */
+#define DEFAULT_MEMORY    (1 * GIB)
+#define DEFAULT_CPUS      2
+#define DEFAULT_PIDS      256
+#define DEFAULT_WORKSPACE (512 * MIB)
+#define DEFAULT_TMP       (128 * MIB)
+#define DEFAULT_SHM       (64 * MIB)
+#define LIMIT_AGENT_MEMORY                                                                         \
+	(LIMIT_SPOOL_SESSION + 48 * MIB) /* the agent's own group: spool and reserve */
+#define LIMIT_SESSIONS           32
+#define LIMIT_SESSIONS_PRINCIPAL 8
+#define DEFAULT_IDLE_TTL_S       (15 * 60)
+#define DEFAULT_ABSOLUTE_TTL_S   (24 * 3600)

@@ -1,0 +1,45 @@
+/* log.c: see log.h. One write(2) a line, so that lines of several processes do not mix. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const names[] = {"error", "warning", "info", "debug"};
+static enum log_level threshold = LOG_LEVEL_WARNING;
+
+void log_set_level(enum log_level level)
+{
+	threshold = level;
+}
+
+int log_level_from_text(const char *text, enum log_level *ret_level)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*ret_level = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+void log_msg(enum log_level level, const char *fmt, ...)
+{
+	if (level > threshold)
+		return;
+	char line[1024];
+	int n = snprintf(line, sizeof(line), "scb: %s: ", names[level]);
+	va_list ap;
+	va_start(ap, fmt);
+	int m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+	va_end(ap);
+	size_t len = (size_t)n + (m > 0 ? MIN((size_t)m, sizeof(line) - (size_t)n - 2) : 0);
+	for (size_t i = 0; i < len; i++) /* text from a sandbox must not steer a terminal */
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = ' ';
+	line[len++] = '\n';
+	(void)!write(STDERR_FILENO, line, len);
+}

@@ -1,0 +1,174 @@
+/* exec.h: running commands and cells in one sandbox, over its link: jobs, kernels, results.
+ *
+ * Each call starts one operation and calls back once, from the loop: with a status, or with an
+ * error. The agent holds the truth about jobs; this module asks it, checks what it says, and keeps
+ * no output. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/id.h"
+#include "wire/proto.h"
+
+struct link;
+struct exec;
+struct exec_call;
+
+/* The strings are copied. kernels_dir and workspace as code in the sandbox sees them. */
+struct exec *exec_new(struct link *l, const char *kernels_dir, const char *workspace);
+/* Abandons every call. The link is not closed. */
+void exec_free(struct exec *x);
+
+struct exec_request {
+	enum wire_job_kind kind;
+	const char *job; /* "j-…", made by the caller with id_new('j') */
+	/* a command: text for the sandbox's shell, or an argument list */
+	const char *shell_text;
+	const char *const *argv;
+	size_t n_argv;
+	const char *const *env; /* NAME=value, added to the base environment */
+	size_t n_env;
+	const char *cwd; /* NULL: the workspace */
+	/* a cell */
+	const char *language; /* "python" */
+	const char *kernel;   /* name; NULL: the language's own ("python") */
+	const char *code;
+	/* both */
+	const char *stdin_data; /* NULL: none given */
+	size_t stdin_len;
+	bool stdin_open;     /* stays open after stdin_data for exec_input() */
+	uint64_t timeout_us; /* from the start of running; 0: none */
+	uint64_t wait_us;    /* answer "running" or "queued" after so long */
+};
+
+/* Raw bytes of one output stream of a job. Where total > head.len + tail.len the middle is left out
+ * here. */
+struct exec_output {
+	uint64_t total; /* bytes that the job has written */
+	uint64_t lost;  /* of these, no longer kept by the agent */
+	struct buf head, tail;
+};
+
+struct exec_mime {
+	char *type;
+	uint8_t *data;
+	size_t n;
+};
+
+struct exec_bundle {
+	bool is_result; /* the value of the cell's last expression */
+	struct exec_mime *mimes;
+	size_t n_mimes;
+	char **skipped; /* "image/png 1234567": too large to send */
+	size_t n_skipped;
+};
+
+struct exec_status {
+	char job[ID_TEXT_SIZE];
+	enum wire_job_kind kind;
+	enum wire_job_state state;
+	uint32_t queue_position; /* 1: next */
+	/* state JOB_DONE: */
+	enum wire_reason reason;
+	enum wire_evidence evidence;
+	bool has_exit_code;
+	int exit_code;
+	int signal; /* 0: none */
+	char **notes;
+	size_t n_notes;
+	struct exec_output out, err;
+	struct exec_bundle *results;
+	size_t n_results;
+	char *error_name, *error_message, *traceback; /* NULL: the cell raised nothing */
+	char *kernel;                                 /* NULL: not a cell */
+	uint32_t generation;                          /* of the kernel */
+	bool kernel_restarted; /* this call found its kernel dead and started a new one: state was
+				  lost */
+	uint64_t started_us;   /* CLOCK_REALTIME; 0: not started */
+	uint64_t duration_us;
+	char *command; /* the first bytes of what runs; lists only */
+};
+void exec_status_done(struct exec_status *s);
+
+/* status is NULL where err is not, and is gone after the call (members may be taken with TAKE_PTR).
+ * A sandbox that is lost while a job runs is a status with REASON_SANDBOX_LOST. */
+typedef void (*exec_done_fn)(void *user, struct exec_status *status, const struct err *err);
+
+/* The call's handle lives until its callback. */
+struct exec_call *exec_run(
+	struct exec *x, const struct exec_request *req, exec_done_fn done, void *user);
+struct exec_call *exec_wait(
+	struct exec *x, const char *job, uint64_t wait_us, exec_done_fn done, void *user);
+/* No callback any more. The job goes on. */
+void exec_abandon(struct exec_call *c);
+
+typedef void (*exec_simple_fn)(void *user, const struct err *err);
+/* Interrupts a cell (by the ladder), ends a command's whole tree, takes a queued cell out of the
+ * queue. done may be NULL. */
+void exec_cancel(struct exec *x, const char *job, exec_simple_fn done, void *user);
+/* signal 1 to 64, to the job's process group. */
+void exec_signal(struct exec *x, const char *job, int signal, exec_simple_fn done, void *user);
+
+struct exec_piece {
+	enum wire_channel channel;
+	uint64_t offset;  /* in its stream */
+	uint64_t time_us; /* since the job's start; CHANNEL_BOTH only */
+	const uint8_t *p;
+	size_t n;
+};
+struct exec_read {
+	uint64_t offset; /* where the bytes begin: later than asked for where those are no longer
+			    kept */
+	uint64_t total;  /* of that channel so far */
+	uint64_t lost_offset, lost_len; /* a hole in what is kept; lost_len 0: none */
+	bool ended;                     /* the job is done: total is final */
+	struct buf bytes;               /* CHANNEL_STDOUT, CHANNEL_STDERR */
+	struct exec_piece *pieces;      /* CHANNEL_BOTH: in order of arrival */
+	size_t n_pieces;
+};
+typedef void (*exec_read_fn)(void *user, struct exec_read *r, const struct err *err);
+/* length ≤ LIMIT_READ_TEXT. For CHANNEL_BOTH offset counts the bytes of both in order of arrival.
+ */
+struct exec_call *exec_read(struct exec *x, const char *job, enum wire_channel channel,
+	uint64_t offset, uint64_t length, exec_read_fn done, void *user);
+
+typedef void (*exec_input_fn)(void *user, uint64_t accepted, const struct err *err);
+struct exec_call *exec_input(struct exec *x, const char *job, const void *p, size_t n,
+	bool close_after, exec_input_fn done, void *user);
+
+typedef void (*exec_list_fn)(void *user, struct exec_status *jobs, size_t n, const struct err *err);
+struct exec_call *exec_list(struct exec *x, exec_list_fn done, void *user);
+
+struct exec_kernel {
+	char *name, *language, *engine;
+	uint32_t generation;
+	bool alive, busy;
+	uint32_t queued;
+};
+typedef void (*exec_kernels_fn)(
+	void *user, const struct exec_kernel *kernels, size_t n, const struct err *err);
+struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user);
+/* kernel NULL: the default one. Interrupting an idle kernel is 0. */
+void exec_kernel_interrupt(struct exec *x, const char *kernel, exec_simple_fn done, void *user);
+/* Ends the kernel with its children; the next cell starts a new one (without the "state was lost"
+ * note). */
+void exec_kernel_restart(struct exec *x, const char *kernel, exec_simple_fn done, void *user);
+
+struct exec_usage {
+	uint64_t memory, memory_max, pids, pids_max, disk_total, disk_free, spool; /* 0: unknown */
+};
+typedef void (*exec_usage_fn)(void *user, const struct exec_usage *u, const struct err *err);
+struct exec_call *exec_usage(struct exec *x, exec_usage_fn done, void *user);
+
+/* Languages that this build has a kernel for; NULL at the end. */
+extern const char *const exec_languages[];
+/* "exit", "timeout", …; "measured", … */
+const char *exec_reason_name(enum wire_reason r);
+const char *exec_evidence_name(enum wire_evidence e);
+/* A wire status as an error with words for the caller; what is the thing asked for ("job j-…",
+ * "file x"). */
+int exec_wire_error(
+	enum wire_status status, const char *what, const char *agent_text, struct err *err);

@@ -1,0 +1,77 @@
+/* files.h: the workspace of one sandbox, over its link.
+ *
+ * Paths: relative ones and those under /workspace name the workspace; /mnt/NAME/… a mount
+ * (read-only). Anything else is ERR_FILE_REFUSED with the way to do it. The agent confines every
+ * path again; nothing is read on the host. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/proto.h"
+#include "wire/sha256.h"
+
+struct link;
+struct files;
+struct files_call;
+
+struct files *files_new(struct link *l);
+void files_free(struct files *f); /* abandons every call */
+void files_abandon(struct files_call *c);
+
+struct files_entry {
+	char *path; /* as a caller would name it: "data/x.csv", "/mnt/sales/x.csv" */
+	enum wire_file_kind kind;
+	uint64_t size;
+	uint32_t mode;
+	uint64_t mtime_us;
+	/* search hits only: */
+	uint64_t line; /* 0: matched by name */
+	char *line_text;
+};
+
+/* What an operation answers; members that it does not fill are zero. */
+struct files_result {
+	struct files_entry stat;
+	struct files_entry *entries;
+	size_t n_entries;
+	bool more; /* the list was cut at the limit */
+	struct buf bytes;
+	uint64_t offset;
+	uint64_t size; /* of the whole file, afterwards */
+	uint64_t count;
+	uint8_t sha256[SHA256_SIZE];
+};
+typedef void (*files_done_fn)(void *user, struct files_result *r, const struct err *err);
+
+struct files_call *files_stat(struct files *f, const char *path, files_done_fn done, void *user);
+struct files_call *files_list(struct files *f, const char *path, uint32_t depth, uint32_t limit,
+	files_done_fn done, void *user);
+/* length ≤ LIMIT_READ_TEXT. */
+struct files_call *files_read(struct files *f, const char *path, uint64_t offset, uint64_t length,
+	files_done_fn done, void *user);
+enum files_write_mode { FILES_REPLACE, FILES_APPEND, FILES_AT_OFFSET };
+/* Missing parent directories are made. p is copied. */
+struct files_call *files_write(struct files *f, const char *path, enum files_write_mode mode,
+	uint64_t offset, const void *p, size_t n, files_done_fn done, void *user);
+/* Replaces old by new, which must occur exactly once (or all, where all is true); files ≤ 2 MiB. */
+struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
+	const char *new_text, bool all, files_done_fn done, void *user);
+/* pattern: literal text in contents; name: fnmatch(3) pattern for names. One of them, or both. */
+struct files_call *files_search(struct files *f, const char *path, const char *pattern,
+	const char *name, uint32_t limit, files_done_fn done, void *user);
+struct files_call *files_move(struct files *f, const char *path, const char *target, bool replace,
+	files_done_fn done, void *user);
+struct files_call *files_delete(
+	struct files *f, const char *path, bool recursive, files_done_fn done, void *user);
+struct files_call *files_mkdir(struct files *f, const char *path, files_done_fn done, void *user);
+
+/* Streams a regular file of the workspace for promotion: sink gets the bytes in order (0, or a
+ * negative errno to stop); done's result has stat (of the opened file) and sha256 (of the bytes
+ * that sink got, by OpenSSL, in the broker). Refused: links, devices, FIFOs, sockets, directories,
+ * setuid files, files > max, files that change meanwhile. */
+typedef int (*files_sink_fn)(void *user, const uint8_t *p, size_t n);
+struct files_call *files_fetch(struct files *f, const char *path, uint64_t max, files_sink_fn sink,
+	files_done_fn done, void *user);

@@ -1,0 +1,73 @@
+/* link.h: the broker's end of an agent: authenticates, multiplexes, keeps credit. One link a
+ * sandbox.
+ *
+ * Callbacks come from the loop, never from inside a call to this module. After link_close() or
+ * link_reset() there is no further callback. What comes from the agent is hostile input: anything
+ * out of protocol loses the link. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/auth.h"
+#include "wire/proto.h"
+#include "wire/tlv.h"
+
+struct link;
+struct link_stream;
+
+struct link_hello {
+	uint32_t protocol;
+	char build[64];
+	uint8_t boot_id[16];
+	uint64_t uptime_ms;
+	char features[256]; /* comma-separated, agent-reported */
+};
+
+struct link_events {
+	/* Authenticated; streams may be opened (they may be before, too: they wait). */
+	void (*ready)(void *user, const struct link_hello *hello);
+	/* Once. Every open stream has already had end() with WIRE_GONE and no message. */
+	void (*lost)(void *user, const struct err *why);
+	void (*event)(void *user, uint16_t event, struct tlv_reader msg);
+};
+
+/* Takes fd (a connected stream socket) and starts the handshake. *ret is freed by link_close(). */
+int link_new(uv_loop_t *loop, int fd, const uint8_t key[static AUTH_KEY],
+	const struct link_events *events, void *user, struct link **ret) MUST_CHECK;
+void link_close(struct link *l); /* NULL is fine */
+bool link_ready(const struct link *l);
+/* Why it was lost, or NULL while it is not. */
+const struct err *link_lost_reason(const struct link *l);
+/* Loses the link for a reason known elsewhere (the sandbox's process ended): as if the peer had
+ * gone. */
+void link_fail(struct link *l, const struct err *why);
+
+struct link_stream_events {
+	void (*msg)(void *user, struct tlv_reader msg);
+	/* The receiver gives credit back with link_consumed(), now or later. */
+	void (*data)(void *user, const uint8_t *p, size_t n, bool fin);
+	void (*writable)(void *user); /* credit has come after a short link_write() */
+	/* The last callback; the stream is freed after it. status is WIRE_GONE where the link was
+	 * lost. */
+	void (*end)(void *user, enum wire_status status, struct tlv_reader msg);
+};
+
+/* Opens a stream for one operation; body holds TLVs (copied). Members of events may be NULL.
+ * -ENOBUFS where LIMIT_STREAMS are open or the queue is full, -ENOTCONN where the link is lost. */
+int link_open(struct link *l, uint16_t op, const struct buf *body,
+	const struct link_stream_events *events, void *user, struct link_stream **ret) MUST_CHECK;
+/* Sends as much of p[0..n) as credit allows, copied; fin goes out with the last byte. The number
+ * taken: less than n means wait for writable(). */
+size_t link_write(struct link_stream *s, const void *p, size_t n, bool fin);
+void link_consumed(struct link_stream *s, size_t n);
+/* Forgets the stream on both sides: a waiting ends, a transfer stops. */
+void link_reset(struct link_stream *s);
+/* Bytes received and sent, frames, for tests and metrics. */
+struct link_stats {
+	uint64_t bytes_in, bytes_out, frames_in, frames_out, queued;
+};
+void link_stats(const struct link *l, struct link_stats *ret);

@@ -1,0 +1,114 @@
+/* provider.h: what can boot a sandbox with the agent in it and hand over the stream (SPEC.md).
+ *
+ * The rest of the broker meets a back-end only through this. create() must not block beyond the few
+ * system calls that start a process; what takes time is told by callbacks from the loop. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "wire/auth.h"
+#include "wire/proto.h"
+
+struct sandbox_mount {
+	const char *name;   /* appears at /mnt/NAME, read-only */
+	const char *source; /* real path on the host */
+};
+
+/* What a sandbox shall be. All sizes in bytes. Borrowed for the time of the call. */
+struct sandbox_spec {
+	const char *id; /* the sandbox's own id, "x-…": names of cgroups, sockets, directories */
+	const char *runtime_dir; /* 0700 directory for sockets and records; exists */
+	const char *agent_path;  /* scb-agent on the host */
+	const char *kernels_dir; /* kernels/ on the host */
+	uint64_t memory_max, workspace_size, tmp_size, shm_size;
+	uint32_t cpus, pids_max;
+	const struct sandbox_mount *mounts;
+	size_t n_mounts;
+	uint32_t lease_ms;
+	uint32_t orphan_ms; /* see BOOT_ORPHAN_MS */
+};
+
+/* How each limit is held; NULL texts never. */
+struct capabilities {
+	const char
+		*isolation_level; /* "subprocess" | "container" | "container+gvisor" | "microvm" */
+	const char *memory;       /* "cgroup2" | "cgroup1" | "rlimit" | "none" | "engine" … */
+	const char *pids;         /* "cgroup2" | "cgroup1" | "rlimit" | "none" */
+	const char *cpu;          /* "cgroup2" | "cgroup1" | "none" */
+	const char *disk;         /* "tmpfs" | "none" */
+	const char *inodes;       /* "memory" (bounded by the memory limit) | "none" */
+	const char *kill_tree;    /* "cgroup.kill" (the sandbox) | "pid1" | "subreaper" */
+	const char *egress;       /* "none: no network device" | "not enforced" */
+	const char *agent_apart;  /* "user namespace" | "not enforced" */
+	const char *seccomp;      /* "allow-list" | "not enforced" */
+	const char *read_only_root; /* "yes" | "not enforced" */
+	const char *host_uid;       /* "dedicated" | "own" */
+};
+
+struct provider_probe {
+	bool usable;
+	char reason[480]; /* not usable: why, and what to do about it; usable: version and what is
+			     enforced */
+};
+
+struct sandbox; /* a running sandbox of some provider */
+
+struct sandbox_events {
+	/* The sandbox is gone although nobody destroyed it, or never came up; the text has the
+	 * reason as far as it is known (what the launcher printed). Called once, from the loop.
+	 * destroy() is still needed. */
+	void (*exited)(void *user, const struct err *why);
+};
+
+struct provider {
+	const char *name;
+	/* Really tries, may take seconds and block: for `scb doctor`, never on the broker's loop. 0
+	 * even where not usable. */
+	int (*probe)(struct provider_probe *ret, struct err *err);
+	/* Starts a sandbox. Returns at once; the link's descriptor is connected but nobody may
+	 * answer yet. */
+	int (*create)(uv_loop_t *loop, const struct sandbox_spec *spec,
+		const struct sandbox_events *events, void *user, struct sandbox **ret,
+		struct err *err);
+	/* Finds a sandbox that an earlier broker made. -ENOSYS where the provider cannot (yet). */
+	int (*connect)(uv_loop_t *loop, const char *ref, const struct sandbox_events *events,
+		void *user, struct sandbox **ret, struct err *err);
+	/* Ends it and leaves nothing: no process, mount, directory, cgroup, socket. No event after
+	 * this call. done (may be NULL) is called from the loop once everything is gone; leftovers
+	 * holds what could not be removed, or NULL. Frees the sandbox. */
+	void (*destroy)(
+		struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user);
+	/* True for what create() would make with this spec here and now. */
+	void (*capabilities)(const struct sandbox_spec *spec, struct capabilities *ret);
+};
+
+/* A provider's own struct begins with this. */
+struct sandbox {
+	const struct provider *provider;
+	char *ref;   /* text to find it again, with the boot id */
+	int link_fd; /* taken by the caller with TAKE_FD */
+	uint8_t key[AUTH_KEY];
+	char *kernels_dir;        /* as code inside sees it */
+	char *workspace;          /* the same */
+	struct capabilities caps; /* of this one */
+};
+
+extern const struct provider provider_local;
+extern const struct provider provider_bubblewrap;
+
+/* By name, or NULL. */
+const struct provider *provider_by_name(const char *name);
+/* The providers in the order that "auto" tries, NULL at the end; `local` is not among them. */
+extern const struct provider *const provider_auto_order[];
+/* The one that BROKER_PROVIDER (value may be NULL: "auto") asks for, by cheap checks only: real
+ * faults show at create() or in probe(). ERR_PROVIDER_UNUSABLE with what to install where none can
+ * be. */
+int provider_select(const char *value, const struct provider **ret, struct err *err) MUST_CHECK;
+/* Removes what sandboxes of dead brokers left under runtime_dir (and cgroups, uid locks). Blocking,
+ * quick; the number removed. */
+int provider_sweep(const char *runtime_dir);
+/* Main of the hidden `scb launch …`: cgroups, staging, uid, then exec (src/provider/launch.c). */
+int provider_launch_main(int argc, char **argv);

@@ -1,0 +1,69 @@
+/* session.h: what a handle refers to: one sandbox with its link, jobs, kernels and files, and how
+ * long it lives. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "audit/audit.h"
+#include "base/err.h"
+#include "base/id.h"
+#include "policy/policy.h"
+#include "provider/provider.h"
+
+struct exec;
+struct files;
+struct store;
+struct session;
+struct sessions;
+
+/* Borrowed pointers live as long as the sessions. */
+struct sessions_config {
+	uv_loop_t *loop;
+	const struct provider *provider;
+	struct policy *policy;
+	struct audit *audit;
+	struct store *store;
+	const char *runtime_dir, *agent_path, *kernels_dir;
+	const struct sandbox_mount *mounts;
+	size_t n_mounts;
+};
+
+struct sessions *sessions_new(const struct sessions_config *c);
+/* Destroys every sandbox, then calls done (may be NULL) and frees. */
+void sessions_close(struct sessions *m, void (*done)(void *user), void *user);
+
+/* Starts a sandbox and returns its session at once: what is asked of it waits for the link. Audited
+ * before; caps of principal and broker hold (an implicit session not named again for 2 minutes is
+ * evicted first). implicit: nobody asked for it by `session open`. */
+int sessions_open(struct sessions *m, const char *principal, bool implicit, struct session **ret,
+	struct err *err) MUST_CHECK;
+/* ERR_NO_SUCH_SESSION with one and the same text for malformed, forged, foreign, expired and closed
+ * handles. Compares in constant time. Counts as being asked for (idle TTL). */
+int sessions_find(struct sessions *m, const char *principal, const char *handle,
+	struct session **ret, struct err *err) MUST_CHECK;
+int sessions_each(struct sessions *m, const char *principal,
+	int (*fn)(void *user, struct session *s), void *user);
+/* Which session has this job? Jobs are remembered by session_note_job(). ERR_NO_SUCH_JOB otherwise.
+ */
+int sessions_find_job(struct sessions *m, const char *principal, const char *job,
+	struct session **ret, struct err *err) MUST_CHECK;
+void session_note_job(struct session *s, const char *job);
+
+const char *session_handle(const struct session *s);
+const char *session_principal(const struct session *s);
+const struct provider *session_provider(const struct session *s);
+const struct capabilities *session_capabilities(const struct session *s);
+const char *session_sandbox_id(const struct session *s);
+struct exec *session_exec(struct session *s);
+struct files *session_files(struct session *s);
+uint64_t session_created_us(const struct session *s); /* CLOCK_REALTIME */
+uint64_t session_expires_us(
+	const struct session *s); /* CLOCK_REALTIME, if not asked for again and idle */
+/* While held, a session is busy: its idle TTL does not run. */
+void session_hold(struct session *s);
+void session_release(struct session *s);
+/* Ends it; the handle is unknown from now on. done (may be NULL) once nothing of it is left. */
+void session_close(struct session *s, const char *why,
+	void (*done)(void *user, const char *leftovers), void *user);

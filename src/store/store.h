@@ -1,0 +1,34 @@
+/* store.h: where the broker writes what it must find again. A small key-value interface; values are
+ * opaque bytes. Keys: "kind/name" of [a-z0-9/_-], ≤ 200 bytes. Every state change is written before
+ * it is acted on. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct store;
+
+struct store_ops {
+	const char *name;
+	/* 0 once it is as durable as the back-end makes it. */
+	int (*put)(struct store *s, const char *key, const void *value, size_t n, struct err *err);
+	/* 0 and the value appended to ret; -ENOENT. */
+	int (*get)(struct store *s, const char *key, struct buf *ret, struct err *err);
+	int (*remove)(struct store *s, const char *key, struct err *err); /* absent is 0 */
+	/* Calls fn for each key that begins with prefix, in order; stops at non-zero and returns
+	 * it. */
+	int (*each)(struct store *s, const char *prefix, int (*fn)(void *user, const char *key),
+		void *user, struct err *err);
+	void (*close)(struct store *s);
+};
+
+struct store {
+	const struct store_ops *ops;
+};
+
+#define STORE_VALUE_MAX (64 * 1024)
+
+int store_memory_open(struct store **ret) MUST_CHECK;
+/* One file a record under dir (made 0700), replaced atomically, mode 0600. */
+int store_file_open(const char *dir, struct store **ret, struct err *err) MUST_CHECK;
+bool store_key_valid(const char *key);

@@ -1,0 +1,178 @@
+/* Buffers, text, ids, times and confined opening of paths. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+static void buf_keeps_its_maximum(void **state)
+{
+	(void)state;
+	_cleanup_buf_ struct buf b = BUF_INIT(10);
+	assert_int_equal(buf_append(&b, "12345678", 8), 0);
+	assert_int_equal(buf_append(&b, "90x", 3), -ENOBUFS);
+	assert_int_equal(b.len, 8);
+	assert_int_equal(buf_append(&b, "90", 2), 0);
+	buf_consume(&b, 4);
+	assert_int_equal(buf_printf(&b, "%d", 1234), 0);
+	assert_memory_equal(b.data, "5678901234", 10);
+}
+
+static void utf8_is_checked_and_repaired(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{"plain", "plain"},
+		{"\xC3\xA9\xE6\xBC\xA2\xF0\x9F\x99\x82", "\xC3\xA9\xE6\xBC\xA2\xF0\x9F\x99\x82"},
+		{"a\xFFz", "a\xEF\xBF\xBDz"},
+		{"\xC0\xAF", "\xEF\xBF\xBD\xEF\xBF\xBD"},                 /* overlong */
+		{"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"}, /* surrogate */
+		{"\xE6\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"},                 /* cut */
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(KIB);
+		size_t replaced;
+		assert_int_equal(str_utf8_repair(&b, rows[i].in, strlen(rows[i].in), &replaced), 0);
+		assert_int_equal(b.len, strlen(rows[i].out));
+		assert_memory_equal(b.data, rows[i].out, b.len);
+		assert_true(str_utf8_valid(b.data, b.len));
+		assert_int_equal(str_utf8_valid(rows[i].in, strlen(rows[i].in)), replaced == 0);
+	}
+	assert_int_equal(str_utf8_trim("a\xE6\xBC\xA2", 4), 4);
+	assert_int_equal(str_utf8_trim("a\xE6\xBC", 3), 1);
+	assert_int_equal(str_utf8_trim("a\xF0\x9F\x99", 4), 1);
+	assert_int_equal(str_utf8_skip("\xBC\xA2z", 3), 2);
+}
+
+static void numbers_are_strict(void **state)
+{
+	(void)state;
+	uint64_t v;
+	assert_int_equal(str_to_u64("18446744073709551615", UINT64_MAX, &v), 0);
+	assert_true(v == UINT64_MAX);
+	assert_int_equal(str_to_u64("18446744073709551616", UINT64_MAX, &v), -ERANGE);
+	assert_int_equal(str_to_u64("", 9, &v), -EINVAL);
+	assert_int_equal(str_to_u64("-1", 9, &v), -EINVAL);
+	assert_int_equal(str_to_u64(" 1", 9, &v), -EINVAL);
+	assert_int_equal(str_to_u64("10", 9, &v), -ERANGE);
+	assert_int_equal(str_to_size("512M", &v), 0);
+	assert_true(v == 512 * MIB);
+	assert_int_equal(str_to_size("1MB", &v), -EINVAL);
+	assert_int_equal(str_to_size("99999999999T", &v), -ERANGE);
+}
+
+static void ids(void **state)
+{
+	(void)state;
+	char a[ID_TEXT_SIZE], b[ID_TEXT_SIZE];
+	id_new('s', a);
+	id_new('s', b);
+	assert_true(id_valid('s', a));
+	assert_false(id_valid('j', a));
+	assert_string_not_equal(a, b);
+	a[5] = 'G';
+	assert_false(id_valid('s', a));
+	assert_true(id_equal("abc", "abc", 3));
+	assert_false(id_equal("abc", "abd", 3));
+}
+
+static void times(void **state)
+{
+	(void)state;
+	char text[CLOCK_RFC3339_SIZE];
+	clock_rfc3339(1764445561123456ULL, text);
+	assert_string_equal(text, "2025-11-29T19:46:01.123456Z");
+}
+
+static void every_code_has_its_row(void **state)
+{
+	(void)state;
+	for (int c = 0; c < ERR_CODE_MAX_; c++) {
+		assert_non_null(err_info((enum err_code)c)->name);
+		if (c != ERR_INTERNAL)
+			assert_string_not_equal(err_info((enum err_code)c)->name, "internal");
+	}
+	struct err e;
+	assert_int_equal(err_set(&e, ERR_IO, ENOSPC, "disk is %s", "full"), -ENOSPC);
+	assert_int_equal(err_wrap(&e, "write %s", "x"), -ENOSPC);
+	assert_string_equal(e.text, "write x: disk is full");
+}
+
+static void paths_stay_beneath(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/scb-test-XXXXXX";
+	assert_non_null(mkdtemp(dir));
+	_cleanup_close_ int d = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(d >= 0);
+	assert_int_equal(mkdirat(d, "sub", 0755), 0);
+	assert_int_equal(symlinkat("/etc/passwd", d, "abs"), 0);
+	assert_int_equal(symlinkat("../../etc/passwd", d, "rel"), 0);
+	assert_int_equal(symlinkat("sub", d, "inside"), 0);
+	static const struct {
+		const char *path;
+		int expect;
+	} rows[] = {
+		{"sub", 0},
+		{"inside", 0},
+		{".", 0},
+		{"", 0},
+		{"sub/..", 0},
+		{"..", -EXDEV},
+		{"abs", -EXDEV},
+		{"rel", -EXDEV},
+		{"/etc/passwd", -EXDEV},
+		{"sub/../../x", -EXDEV},
+		{"nothing", -ENOENT},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_close_ int fd = fd_open_beneath(d, rows[i].path, O_RDONLY, 0);
+		if (rows[i].expect == 0)
+			assert_true(fd >= 0);
+		else
+			assert_int_equal(fd, rows[i].expect);
+	}
+	_cleanup_close_ int link = fd_open_beneath(d, "inside", O_RDONLY | O_NOFOLLOW, 0);
+	assert_int_equal(link, -ELOOP);
+	const char *name;
+	_cleanup_close_ int parent = fd_open_parent_beneath(d, "sub/new", &name);
+	assert_true(parent >= 0);
+	assert_string_equal(name, "new");
+	assert_int_equal(fd_open_parent_beneath(d, "sub/..", &name), -EINVAL);
+	(void)unlinkat(d, "abs", 0);
+	(void)unlinkat(d, "rel", 0);
+	(void)unlinkat(d, "inside", 0);
+	(void)unlinkat(d, "sub", AT_REMOVEDIR);
+	(void)rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(buf_keeps_its_maximum),
+		cmocka_unit_test(utf8_is_checked_and_repaired),
+		cmocka_unit_test(numbers_are_strict),
+		cmocka_unit_test(ids),
+		cmocka_unit_test(times),
+		cmocka_unit_test(every_code_has_its_row),
+		cmocka_unit_test(paths_stay_beneath),
+	};
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
