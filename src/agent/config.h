@@ -1,0 +1,41 @@
+/* config.h: what the agent was told at boot (enum wire_boot), read once from a descriptor. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "wire/auth.h"
+#include "wire/proto.h"
+
+#define CONFIG_JOIN_FDS 8
+
+struct config_mount {
+	char *name;
+	char *path;
+	int fd; /* O_PATH directory, or -1 where it cannot be opened */
+};
+
+struct config {
+	uint8_t key[AUTH_KEY];
+	uint8_t boot_id[16];
+	char *workspace;
+	int workspace_fd; /* O_PATH directory */
+	char *tmp;
+	struct config_mount mounts[LIMIT_MOUNTS];
+	size_t n_mounts;
+	char *env[LIMIT_ARGS + 1]; /* NULL-terminated */
+	size_t n_env;
+	int join_fds[CONFIG_JOIN_FDS];
+	size_t n_join_fds;
+	int oom_fd, pids_events_fd, memory_fd, pids_fd; /* -1: none */
+	uint64_t memory_max, pids_max;                  /* 0: unknown */
+	uint32_t confine;                               /* bits of enum boot_confine */
+	uint64_t rlimit_nproc, rlimit_data;             /* 0: leave alone */
+	uint32_t lease_ms, orphan_ms;
+	uint64_t spool_head, spool_tail, spool_session;
+};
+
+/* Reads fd to its end and closes it. Opens workspace and mounts. 0, or a negative errno with a line
+ * on stderr. Every descriptor named in it is CLOEXEC afterwards. */
+int config_read(int fd, struct config *ret);
