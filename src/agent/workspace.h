@@ -1,4 +1,7 @@
-/* workspace.h: the file operations of the protocol (OP_FILE_…), confined to workspace and mounts. */
+/* workspace.h: the file operations of the protocol (OP_FILE_…), confined to workspace and mounts.
+ *
+ * Short ones are done at once; reading goes on as credit allows; lists, searches, deletions and
+ * hashes work in turns, so the agent's loop must run agent/turn.h. */
 #pragma once
 
 #include "agent/config.h"
