@@ -128,14 +128,14 @@ static int walk_beneath(int dirfd, const char *path, int flags, mode_t mode)
 	}
 }
 
-int fd_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+static int open_beneath(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	if (!path[0])
 		path = ".";
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC | O_NOCTTY),
 		.mode = flags & O_CREAT ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
 	};
 	if (flags & O_PATH)
 		how.flags &= ~(uint64_t)O_NOCTTY;
@@ -149,6 +149,16 @@ int fd_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 			return -errno;
 	}
 	return -EAGAIN;
+}
+
+int fd_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return open_beneath(dirfd, path, flags, mode, 0);
+}
+
+int fd_open_beneath_no_links(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return open_beneath(dirfd, path, flags | O_NOFOLLOW, mode, RESOLVE_NO_SYMLINKS);
 }
 
 int fd_open_parent_beneath(int dirfd, const char *path, const char **ret_name)

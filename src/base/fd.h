@@ -30,6 +30,8 @@ int fd_memfd(const char *name, const void *p, size_t n) MUST_CHECK;
  * has none (gVisor), a walk by components that follows no link at all. path "" or "." opens dirfd
  * anew. The descriptor, or a negative errno: -EXDEV for a way out, -ELOOP for a link. */
 int fd_open_beneath(int dirfd, const char *path, int flags, mode_t mode) MUST_CHECK;
+/* The same, following no symbolic link at all, in no part of the path: -ELOOP. */
+int fd_open_beneath_no_links(int dirfd, const char *path, int flags, mode_t mode) MUST_CHECK;
 /* Opens the directory that holds path's last component (beneath dirfd), and points *ret_name at
  * that component in path. -EINVAL where the last component is "", "." or "..". */
 int fd_open_parent_beneath(int dirfd, const char *path, const char **ret_name) MUST_CHECK;
