@@ -35,7 +35,8 @@ struct link_events {
 	void (*event)(void *user, uint16_t event, struct tlv_reader msg);
 };
 
-/* Takes fd (a connected stream socket) and starts the handshake. *ret is freed by link_close(). */
+/* Takes fd (a connected stream socket; closed even where this fails) and starts the handshake.
+ * events is copied. *ret is freed by link_close(). */
 int link_new(uv_loop_t *loop, int fd, const uint8_t key[static AUTH_KEY],
 	const struct link_events *events, void *user, struct link **ret) MUST_CHECK;
 void link_close(struct link *l); /* NULL is fine */
@@ -48,7 +49,8 @@ void link_fail(struct link *l, const struct err *why);
 
 struct link_stream_events {
 	void (*msg)(void *user, struct tlv_reader msg);
-	/* The receiver gives credit back with link_consumed(), now or later. */
+	/* The receiver gives credit back with link_consumed(), now or later. p lives as long as the
+	 * call. */
 	void (*data)(void *user, const uint8_t *p, size_t n, bool fin);
 	void (*writable)(void *user); /* credit has come after a short link_write() */
 	/* The last callback; the stream is freed after it. status is WIRE_GONE where the link was
@@ -56,18 +58,22 @@ struct link_stream_events {
 	void (*end)(void *user, enum wire_status status, struct tlv_reader msg);
 };
 
-/* Opens a stream for one operation; body holds TLVs (copied). Members of events may be NULL.
- * -ENOBUFS where LIMIT_STREAMS are open or the queue is full, -ENOTCONN where the link is lost. */
+/* Opens a stream for one operation; body holds TLVs (copied; NULL: none), as events are. Members of
+ * events may be NULL; a message or bytes that nobody takes break the protocol. -ENOBUFS where
+ * LIMIT_STREAMS are open or the queue is full, -ENOTCONN where the link is lost, -EMSGSIZE where
+ * body does not fit a frame. */
 int link_open(struct link *l, uint16_t op, const struct buf *body,
 	const struct link_stream_events *events, void *user, struct link_stream **ret) MUST_CHECK;
-/* Sends as much of p[0..n) as credit allows, copied; fin goes out with the last byte. The number
- * taken: less than n means wait for writable(). */
+/* Sends as much of p[0..n) as credit allows, copied; fin goes out with the last byte (or alone).
+ * The number taken: less than n means wait for writable(). */
 size_t link_write(struct link_stream *s, const void *p, size_t n, bool fin);
 void link_consumed(struct link_stream *s, size_t n);
-/* Forgets the stream on both sides: a waiting ends, a transfer stops. */
+/* Forgets the stream on both sides: a waiting ends, a transfer stops. From inside its own end() it
+ * does nothing. */
 void link_reset(struct link_stream *s);
-/* Bytes received and sent, frames, for tests and metrics. */
+/* For tests and metrics. */
 struct link_stats {
-	uint64_t bytes_in, bytes_out, frames_in, frames_out, queued;
+	uint64_t bytes_in, bytes_out, frames_in, frames_out;
+	uint64_t queued; /* bytes that wait for the agent to read */
 };
 void link_stats(const struct link *l, struct link_stats *ret);
