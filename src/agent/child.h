@@ -3,11 +3,17 @@
 
 #include "agent/config.h"
 
+/* Once, in the agent itself, before the first child: Landlock's scopes (signals, abstract sockets)
+ * around the whole sandbox, where CONFINE_LANDLOCK asks and the kernel has them (ABI 6). One domain
+ * for all, not one a child: a later call must be able to `kill` the server that an earlier one
+ * started. 0, or a negative errno; a kernel without the scopes is 0. */
+int child_init(const struct config *c);
+
 /* In a freshly forked child that still has the agent's rights: joins the code's cgroup, makes its
  * own user namespace (uid and gid 1000, no capability), sets the limits and oom_score_adj, empties
- * the bounding set, sets no_new_privs, Landlock scopes and the seccomp filter: as far as
- * c->confine asks. Fails closed. 0, or a negative errno and *ret_step names the step. Uses only
- * system calls, no allocation. Closes no descriptors. */
+ * the bounding set, sets no_new_privs and the seccomp filter: as far as c->confine asks. Fails
+ * closed. 0, or a negative errno and *ret_step names the step. Uses only system calls, no
+ * allocation. Closes no descriptors. The agent must be single-threaded. */
 int child_confine(const struct config *c, const char **ret_step);
 
 /* Agent-reported features for HELLO ("nested_userns", "seccomp", "landlock6", "openat2", …): tried
