@@ -599,6 +599,16 @@ bool link_ready(const struct link *l)
 	return l->state == LINK_READY && !l->lost;
 }
 
+bool link_was_ready(const struct link *l)
+{
+	return l->state == LINK_READY;
+}
+
+uv_loop_t *link_loop(const struct link *l)
+{
+	return l->poll.loop;
+}
+
 const struct err *link_lost_reason(const struct link *l)
 {
 	return l->lost ? &l->why : NULL;

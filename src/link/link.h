@@ -41,6 +41,9 @@ int link_new(uv_loop_t *loop, int fd, const uint8_t key[static AUTH_KEY],
 	const struct link_events *events, void *user, struct link **ret) MUST_CHECK;
 void link_close(struct link *l); /* NULL is fine */
 bool link_ready(const struct link *l);
+/* Was it ever ready, lost since or not? */
+bool link_was_ready(const struct link *l);
+uv_loop_t *link_loop(const struct link *l);
 /* Why it was lost, or NULL while it is not. */
 const struct err *link_lost_reason(const struct link *l);
 /* Loses the link for a reason known elsewhere (the sandbox's process ended): as if the peer had

@@ -27,7 +27,7 @@ static int setup(void **state, bool on_disk)
 {
 	struct fixture *fx = xcalloc(1, sizeof(*fx));
 	fx->on_disk = on_disk;
-	strcpy(fx->dir, "/tmp/scb-test-XXXXXX");
+	(void)snprintf(fx->dir, sizeof(fx->dir), "/tmp/scb-test-XXXXXX");
 	assert_non_null(mkdtemp(fx->dir));
 	(void)snprintf(fx->records, sizeof(fx->records), "%s/state", fx->dir);
 	struct err e;
@@ -193,8 +193,8 @@ static int on_key(void *user, const char *key)
 {
 	struct walk *w = user;
 	struct err e;
-	strcat(w->seen, key);
-	strcat(w->seen, " ");
+	size_t used = strlen(w->seen);
+	(void)snprintf(w->seen + used, sizeof(w->seen) - used, "%s ", key);
 	if (w->change) {
 		assert_int_equal(w->fx->store->ops->remove(w->fx->store, key, &e), 0);
 		put(w->fx, "other/new", "x");
