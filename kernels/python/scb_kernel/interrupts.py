@@ -1,0 +1,42 @@
+"""SIGINT: ends the cell that runs, and nothing else."""
+
+import signal
+import threading
+from _signal import getsignal  # getsignal() makes enums, at 2 µs each
+
+
+class Interrupts:
+    """`running` is true while the code of a cell runs: only then does SIGINT raise. Used as a
+    context it holds interrupts back from what must not be torn (a frame on the socket)."""
+
+    def __init__(self):
+        self.running = False
+        self._held = 0
+        self._pending = False
+        self._main = threading.get_ident()
+
+    def install(self):
+        # Code may have set a handler of its own, which is then that cell's alone.
+        if getsignal(signal.SIGINT) != self._handle:
+            signal.signal(signal.SIGINT, self._handle)
+
+    def _handle(self, signum, frame):
+        if not self.running:
+            return
+        if self._held:
+            self._pending = True
+        else:
+            raise KeyboardInterrupt
+
+    def __enter__(self):
+        if threading.get_ident() == self._main:
+            self._held += 1
+
+    def __exit__(self, *exc):
+        if threading.get_ident() != self._main:
+            return
+        self._held -= 1
+        if self._held == 0 and self._pending:
+            self._pending = False
+            if self.running:
+                raise KeyboardInterrupt

@@ -1,0 +1,347 @@
+"""The kernel's loop: reads a cell, runs it, says how it ended.
+
+A cell that parses as Python is compiled and run here, in 10 µs for a small one; what does not
+(`%magic`, `!command`, `name?`) goes to IPython, where there is one, in the same namespace.
+"""
+
+import __future__
+import ast
+import builtins
+import fcntl
+import gc
+import importlib.machinery
+import linecache
+import os
+import sys
+import types
+
+from . import errors, figures, paths, show, streams, wire
+from .interrupts import Interrupts
+
+_ALLOW_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_ANNOTATIONS = __future__.annotations.compiler_flag
+_CO_COROUTINE = 0x80
+
+# What one cell may show; the agent keeps no more (LIMIT_RESULTS, LIMIT_RESULT_BYTES).
+SHOW_MAX = 64
+SHOW_BYTES_MAX = 4 * 1024 * 1024
+
+
+_DONE_OK = wire.frame(
+    wire.DONE, wire.tlv(wire.TAG_CELL_STATUS, wire.CELL_OK) + wire.tlv(wire.TAG_EXIT_CODE, 0)
+)
+
+
+class IPythonNotAvailable(Exception):
+    """A cell needs IPython, and the sandbox has none."""
+
+
+def _needs_ipython(source):
+    """The first line that only IPython understands: (number, text), or None."""
+    for number, line in enumerate(source.splitlines(), 1):
+        text = line.strip()
+        if text.startswith(("!", "%", "?")) or text.endswith("?"):
+            return number, text
+        before, equals, after = text.partition("=")
+        if equals and after.lstrip().startswith(("!", "%")):
+            return number, text
+    return None
+
+
+def _silenced(source, last):
+    """Does a `;` follow the last expression? Nothing but blanks, brackets and comments can stand
+    there beside it."""
+    lines = source.encode().split(b"\n")
+    rest = [lines[last.end_lineno - 1][last.end_col_offset :]] + lines[last.end_lineno :]
+    return any(b";" in line.partition(b"#")[0] for line in rest)
+
+
+class Kernel:
+    def __init__(self, fd):
+        self.interrupts = Interrupts()
+        self.channel = wire.Channel(fd, self.interrupts)
+        self.stdin = streams.Stdin(self.channel, self.interrupts)
+        # Functions of the cells belong to a __main__ where pickle and multiprocessing find them.
+        self._own_main = sys.modules["__main__"]
+        self.module = types.ModuleType("__main__")
+        sys.modules["__main__"] = self.module
+        self.namespace = vars(self.module)
+        self.namespace["__builtins__"] = builtins
+        self.source = ""
+        self.cell_name = ""
+        self._count = 0
+        self._flags = _ALLOW_AWAIT
+        self._outgoing = b""
+        self._shown = self._shown_bytes = self._not_shown = 0
+        self._in_cell = False
+        self._shell = None
+        with paths.without_cwd():
+            self._has_ipython = importlib.machinery.PathFinder.find_spec("IPython") is not None
+        self._loop = None
+
+    # ---- what code sees ----
+
+    def install(self):
+        def leave(code=None):
+            """Ends the cell as sys.exit() does; the kernel lives on."""
+            raise SystemExit(code)
+
+        def display(*values, **ignored):
+            """Shows values as the results of a cell are shown."""
+            for value in values:
+                self.emit(show.bundle(value))
+
+        builtins.exit = builtins.quit = leave
+        builtins.display = display
+        streams.install_outputs()
+        figures.install(self.emit)
+        os.register_at_fork(
+            before=streams.flush_outputs, after_in_child=self.channel.after_fork_in_child
+        )
+
+    def emit(self, mimes, is_result=False):
+        """Shows a MIME bundle: at once, or with the end of the cell where it is its result."""
+        if not self._in_cell:
+            return  # a thread that outlived its cell
+        if self._shown >= SHOW_MAX or self._shown_bytes >= SHOW_BYTES_MAX:
+            self._not_shown += 1
+            return
+        frame = show.display_frame(mimes, is_result)
+        self._shown += 1
+        self._shown_bytes += len(frame)
+        if is_result:
+            self._outgoing += frame
+        else:
+            streams.flush_outputs()
+            self.channel.send(frame)
+
+    def show_result(self, value, silenced):
+        if value is None:
+            return
+        self.namespace["_"] = value
+        if not silenced:
+            self.emit(show.bundle(value), True)
+
+    # ---- running ----
+
+    def run_coroutine(self, coroutine):
+        """Runs a top-level await to its end, on one loop for all cells."""
+        with paths.without_cwd():
+            import asyncio
+        if self._loop is None or self._loop.is_closed():
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        task = self._loop.create_task(coroutine)
+        try:
+            return self._loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            task.cancel()
+            self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+            raise
+
+    def _run_code(self, code):
+        if code.co_flags & _CO_COROUTINE:
+            if "asyncio" not in self.namespace:
+                with paths.without_cwd():
+                    import asyncio
+                self.namespace["asyncio"] = asyncio  # who awaits has use for it
+            return self.run_coroutine(eval(code, self.namespace))
+        return eval(code, self.namespace)
+
+    def _load_ipython(self):
+        """The shell, or None where the sandbox has no IPython that works."""
+        if self._shell is None and self._has_ipython:
+            from . import ipython
+
+            with self.interrupts:
+                try:
+                    self._shell = ipython.load(self)
+                except Exception as error:
+                    self._has_ipython = False
+                    print(f"IPython cannot be loaded: {error!r}", file=sys.stderr)
+        return self._shell
+
+    def _run_in_ipython(self, source):
+        from . import ipython
+
+        ipython.run(self._shell, source)
+
+    def _is_bare_magic(self, tree, source):
+        """`ls`, `pwd`, `ls -l`: Python by its grammar, but the name is bound to nothing."""
+        if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+            return False
+        words = source.split(None, 2)
+        if not words[0].isidentifier() or (len(words) > 1 and words[1][:1] != "-"):
+            return False
+        return words[0] not in self.namespace and not hasattr(builtins, words[0])
+
+    def _execute(self, source):
+        if self._shell is None and ("IPython" in source or "get_ipython" in source):
+            self._load_ipython()
+        try:
+            tree = compile(source, self.cell_name, "exec", self._flags | ast.PyCF_ONLY_AST, True)
+        except SyntaxError:
+            if self._load_ipython() is not None:
+                tree = None
+            else:
+                line = _needs_ipython(source)
+                if line is None:
+                    raise
+                raise IPythonNotAvailable(
+                    f"line {line[0]} ({line[1][:80]}) needs IPython, which this sandbox does not "
+                    "have. For a command use run_command, or subprocess.run([…]) in Python."
+                ) from None
+        if tree is None or (
+            self._has_ipython
+            and self._is_bare_magic(tree, source)
+            and self._load_ipython() is not None
+        ):
+            self._run_in_ipython(source)
+            return
+
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            last = tree.body.pop()
+        # Both are compiled before either runs.
+        code = value_code = None
+        if tree.body:
+            code = compile(tree, self.cell_name, "exec", self._flags, True)
+            self._flags |= code.co_flags & _ANNOTATIONS
+        if last is not None:
+            value_code = compile(
+                ast.Expression(last.value), self.cell_name, "eval", self._flags, True
+            )
+        if code is not None:
+            self._run_code(code)
+        if value_code is not None:
+            value = self._run_code(value_code)
+            if value is not None:
+                self.show_result(value, ";" in source and _silenced(source, last.value))
+
+    def _finish_figures(self):
+        try:
+            figures.flush(self.emit)
+        finally:
+            figures.discard()
+
+    def _run(self, source):
+        """Runs a cell: (status, exit code or None, the exception or None)."""
+        try:
+            try:
+                self.interrupts.running = True
+                try:
+                    self._execute(source)
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException:
+                    self._finish_figures()
+                    raise
+                self._finish_figures()
+            finally:
+                self.interrupts.running = False
+        except KeyboardInterrupt as error:
+            self.interrupts.running = False
+            figures.discard()
+            return wire.CELL_INTERRUPTED, None, error
+        except SystemExit as error:
+            figures.discard()
+            return wire.CELL_EXIT, self._exit_code(error.code), error
+        except BaseException as error:
+            return wire.CELL_ERROR, 1, error
+        return wire.CELL_OK, 0, None
+
+    @staticmethod
+    def _exit_code(code):
+        if code is None:
+            return 0
+        if isinstance(code, int):
+            return code & 0xFF
+        print(code, file=sys.stderr)  # as Python does
+        return 1
+
+    def run_cell(self, source, stdin_open):
+        self._count += 1
+        self.source = source
+        self.cell_name = f"<cell {self._count}>"
+        lines = source.splitlines(True)
+        linecache.cache[self.cell_name] = (len(source), None, lines, self.cell_name)
+        self._outgoing = b""
+        self._shown = self._shown_bytes = self._not_shown = 0
+        self.stdin.begin(stdin_open)
+        self._in_cell = True
+        status, code, error = self._run(source)
+        self._in_cell = False
+        if self.channel.forked:
+            self._end_fork(status, code, error)
+        if self._not_shown:
+            print(f"{self._not_shown} more results were not shown: a cell shows {SHOW_MAX}, "
+                  "4 MiB together.", file=sys.stderr)
+        done = _DONE_OK if status == wire.CELL_OK else self._done(status, code, error)
+        streams.repair_outputs()
+        streams.flush_outputs()
+        frames = self._outgoing + done
+        self._outgoing = b""
+        self.channel.send(frames)
+        self.interrupts.install()
+
+    @staticmethod
+    def _done(status, code, error):
+        body = wire.tlv(wire.TAG_CELL_STATUS, status)
+        if code is not None:
+            body += wire.tlv(wire.TAG_EXIT_CODE, code)
+        if error is not None and status != wire.CELL_EXIT:
+            body += wire.tlv(wire.TAG_ERROR_NAME, errors.name_of(error))
+            body += wire.tlv(wire.TAG_ERROR_MESSAGE, errors.message_of(error))
+            body += wire.tlv(wire.TAG_TRACEBACK, errors.format_error(error))
+        return wire.frame(wire.DONE, body)
+
+    @staticmethod
+    def _end_fork(status, code, error):
+        """The cell called os.fork(): the child ends where the cell does."""
+        if error is not None and status != wire.CELL_EXIT:
+            sys.stderr.write(errors.format_error(error))
+        streams.flush_outputs()
+        os._exit(code if code is not None else 130)
+
+    def serve(self):
+        """Until the agent closes the socket."""
+        self.interrupts.install()
+        ready = wire.tlv(wire.TAG_LANGUAGE, "python")
+        ready += wire.tlv(wire.TAG_ENGINE, "ipython" if self._has_ipython else "plain")
+        ready += wire.tlv(wire.TAG_VERSION, sys.version.split()[0])
+        self.channel.send(wire.frame(wire.READY, ready))
+        parts = []
+        while True:
+            try:
+                kind, _, payload = self.channel.read()
+            except (EOFError, OSError):
+                return
+            if kind != wire.CELL:
+                continue  # DATA that its cell did not read
+            stdin_open = more = False
+            for tag, value in wire.tlvs(payload):
+                if tag == wire.TAG_CODE:
+                    parts.append(value)
+                elif tag == wire.TAG_STDIN_MODE:
+                    stdin_open = value[-1:] == b"\1"
+                elif tag == wire.TAG_MORE:
+                    more = value[-1:] == b"\1"
+            if more:
+                continue  # the code goes on in the next CELL
+            source = b"".join(parts).decode("utf-8", "replace")
+            parts.clear()
+            self.run_cell(source, stdin_open)
+
+
+def main():
+    fd = int(os.environ.pop("SCB_KERNEL_FD"))
+    # Out of the way of code that takes low descriptors for its own.
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
+    os.close(fd)
+    kernel = Kernel(high)
+    kernel.install()
+    gc.collect()
+    gc.freeze()
+    kernel.serve()
+    streams.flush_outputs()
+    os._exit(0)

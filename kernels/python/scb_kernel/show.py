@@ -1,0 +1,145 @@
+"""Values as MIME bundles: a list of (type, bytes), text/plain first."""
+
+import base64
+import json
+import reprlib
+
+from . import figures, table, wire
+from .errors import bounded
+
+TEXT_MAX = 64 * 1024  # characters of text/plain
+BUNDLE_MAX = 240 * 1024  # bytes of a DISPLAY frame; the link's own limit is 256 KiB
+
+_scalars = frozenset((int, float, bool, complex, type(None)))
+_containers = frozenset((list, tuple, set, frozenset, dict))
+_PLAIN_ITEMS = 1000
+
+_short = reprlib.Repr()
+_short.maxlevel = 6
+_short.maxlist = _short.maxtuple = _short.maxset = _short.maxfrozenset = _short.maxdict = 100
+_short.maxdeque = _short.maxarray = 100
+_short.maxstring = _short.maxlong = _short.maxother = 1000
+
+_METHODS = (
+    ("_repr_html_", "text/html"),
+    ("_repr_markdown_", "text/markdown"),
+    ("_repr_svg_", "image/svg+xml"),
+    ("_repr_png_", "image/png"),
+    ("_repr_jpeg_", "image/jpeg"),
+    ("_repr_latex_", "text/latex"),
+    ("_repr_json_", "application/json"),
+)
+
+
+def _items(value, budget):
+    """What is left of budget once the items of nested containers are counted; < 0: too many."""
+    budget -= len(value)
+    if budget < 0:
+        return budget
+    for item in value.values() if type(value) is dict else value:
+        if type(item) in _containers:
+            budget = _items(item, budget)
+        elif type(item) in (str, bytes):
+            budget -= len(item) // 1000
+        if budget < 0:
+            break
+    return budget
+
+
+def text_plain(value):
+    kind = type(value)
+    if kind in _scalars:
+        return repr(value)
+    if kind in (str, bytes) and len(value) > TEXT_MAX:
+        return bounded(repr(value[: TEXT_MAX // 4]) + " … " + repr(value[-TEXT_MAX // 4 :]), TEXT_MAX) + (
+            f"\n(length {len(value)})"
+        )
+    if kind in _containers:
+        try:
+            many = _items(value, _PLAIN_ITEMS) < 0
+        except RecursionError:
+            many = True
+        if many:
+            return f"{bounded(_short.repr(value), TEXT_MAX)}\n({kind.__name__} of length {len(value)})"
+    return bounded(repr(value), TEXT_MAX)
+
+
+def _as_bytes(mime, data):
+    """A representation's data, however the object gives it; None where it gives none."""
+    if data is None:
+        return None
+    if isinstance(data, tuple):  # (data, metadata)
+        data = data[0]
+    if isinstance(data, (bytes, bytearray)):
+        return bytes(data)
+    if isinstance(data, str):
+        if mime.startswith("image/") and mime != "image/svg+xml":
+            return base64.b64decode(data)
+        return data.encode("utf-8", "replace")
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, default=str).encode(
+        "utf-8", "replace"
+    )
+
+
+def from_mimebundle(data):
+    """The dictionary of a _repr_mimebundle_ as a bundle."""
+    out = [(mime, _as_bytes(mime, value)) for mime, value in data.items()]
+    return sorted(
+        [(mime, value) for mime, value in out if value is not None],
+        key=lambda pair: pair[0] != "text/plain",
+    )
+
+
+def _rich(value):
+    """What the object says of itself by IPython's _repr_…_ methods. One that fails is left out."""
+    kind = type(value)
+    method = getattr(kind, "_repr_mimebundle_", None)
+    if method is not None:
+        try:
+            data = method(value, include=None, exclude=None)
+            if isinstance(data, tuple):
+                data = data[0]
+            if data:
+                return from_mimebundle(data)
+        except Exception:
+            pass
+    out = []
+    for name, mime in _METHODS:
+        method = getattr(kind, name, None)
+        if method is None:
+            continue
+        try:
+            data = _as_bytes(mime, method(value))
+        except Exception:
+            continue
+        if data is not None:
+            out.append((mime, data))
+    return out
+
+
+def bundle(value):
+    kind = type(value)
+    if kind in _scalars or kind is str or kind in _containers:
+        return [("text/plain", text_plain(value).encode("utf-8", "backslashreplace"))]
+    if figures.is_figure(value):
+        return figures.bundle(value)
+    if table.is_table(value):
+        return [
+            ("text/plain", bounded(table.to_text(value), TEXT_MAX).encode("utf-8", "replace")),
+            (table.MIME, table.to_json(value)),
+        ]
+    rich = [] if isinstance(value, type) else _rich(value)
+    if not any(mime == "text/plain" for mime, _ in rich):
+        rich.insert(0, ("text/plain", text_plain(value).encode("utf-8", "backslashreplace")))
+    return rich
+
+
+def display_frame(mimes, is_result):
+    """The frame of one bundle. What does not fit any more is named in it instead."""
+    body = wire.tlv(wire.TAG_IS_RESULT, int(is_result))
+    for mime, data in mimes:
+        if len(body) + len(mime) + len(data) + 64 > BUNDLE_MAX:
+            body += wire.tlv(wire.TAG_MIME_SKIPPED, f"{mime[:100]} {len(data)}")
+        else:
+            body += wire.tlv(wire.TAG_MIME, mime[:100]) + wire.tlv(wire.TAG_MIME_DATA, data)
+    return wire.frame(wire.DISPLAY, body)

@@ -1,0 +1,104 @@
+"""stdin, stdout and stderr of the cells."""
+
+import builtins
+import io
+import os
+import select
+import sys
+
+from . import wire
+
+
+class StdinNotAvailable(EOFError):
+    """input() was called although the call gave no stdin."""
+
+
+def open_output(fd):
+    """A text stream on fd: a line goes out at its end, the rest when the cell ends. Closing it
+    leaves the descriptor open."""
+    raw = io.FileIO(fd, "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
+
+
+def install_outputs():
+    for fd in (1, 2):
+        os.set_blocking(fd, True)
+    sys.stdout = sys.__stdout__ = open_output(1)
+    sys.stderr = sys.__stderr__ = open_output(2)
+
+
+def repair_outputs():
+    """A cell may close what the next one needs."""
+    if sys.stdout is None or sys.stdout.closed:
+        sys.stdout = sys.__stdout__ = open_output(1)
+    if sys.stderr is None or sys.stderr.closed:
+        sys.stderr = sys.__stderr__ = open_output(2)
+
+
+def flush_outputs():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, ValueError, OSError):
+            pass  # a stream that code put there, or closed
+
+
+class _CellInput(io.RawIOBase):
+    """What the call gives as stdin: DATA frames on the kernel's socket."""
+
+    def __init__(self, channel, interrupts):
+        self._channel = channel
+        self._interrupts = interrupts
+        self._rest = b""
+        self.ended = False
+
+    def readable(self):
+        return True
+
+    def readinto(self, target):
+        while not self._rest and not self.ended:
+            if not self._channel.readable():
+                select.select([self._channel], [], [])  # may be interrupted; read() may not
+            with self._interrupts:
+                kind, flags, payload = self._channel.read()
+                if kind == wire.DATA:
+                    self._rest = payload
+                    self.ended = bool(flags & wire.FLAG_FIN)
+        n = min(len(target), len(self._rest))
+        target[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        return n
+
+
+class Stdin:
+    """sys.stdin and input(): empty, but where a call gives input to its cell."""
+
+    def __init__(self, channel, interrupts):
+        self._channel = channel
+        self._interrupts = interrupts
+        self._open = False
+        builtins.input = self.input
+        self.begin(False)
+
+    def begin(self, is_open):
+        """For each cell: is there any?"""
+        if is_open:
+            raw = _CellInput(self._channel, self._interrupts)
+            sys.stdin = io.TextIOWrapper(io.BufferedReader(raw), "utf-8", "replace")
+        elif self._open or sys.stdin is None or sys.stdin.closed or sys.stdin is sys.__stdin__:
+            sys.stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
+        self._open = is_open
+
+    def input(self, prompt="", /):
+        """Reads a line of what the call gave as stdin."""
+        sys.stdout.write(str(prompt))
+        sys.stdout.flush()
+        if not self._open:
+            raise StdinNotAvailable(
+                "input() has nothing to read: this call was given no stdin. Pass the lines that it "
+                "shall read as `stdin` of run_code, or set the value in the code."
+            )
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError("input() has nothing more to read: the stdin of this call has ended")
+        return line[:-1] if line.endswith("\n") else line

@@ -1,0 +1,104 @@
+"""Frames and messages between agent and kernel (src/wire/frame.h, tlv.h, proto.h)."""
+
+import os
+import struct
+import threading
+
+VERSION = 1
+PAYLOAD_MAX = 256 * 1024
+
+DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
+FLAG_FIN = 1
+
+TAG_MORE = 30
+TAG_CODE = 75
+TAG_EXIT_CODE = 99
+TAG_LANGUAGE, TAG_ENGINE, TAG_VERSION = 132, 133, 134
+TAG_CELL_STATUS = 144
+TAG_MIME, TAG_MIME_DATA, TAG_IS_RESULT, TAG_MIME_SKIPPED = 145, 146, 147, 148
+TAG_ERROR_NAME, TAG_ERROR_MESSAGE, TAG_TRACEBACK = 149, 150, 151
+TAG_STDIN_MODE = 152
+
+CELL_OK, CELL_ERROR, CELL_EXIT, CELL_INTERRUPTED = 0, 1, 2, 3
+
+_header = struct.Struct(">BBHII")
+_tlv = struct.Struct(">HI")
+
+
+class ProtocolError(Exception):
+    pass
+
+
+def tlv(tag, value):
+    """One tag with its value: bytes, text or a number ≥ 0."""
+    if isinstance(value, int):
+        value = value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")
+    elif isinstance(value, str):
+        value = value.encode("utf-8", "backslashreplace")
+    return _tlv.pack(tag, len(value)) + value
+
+
+def tlvs(payload):
+    """The (tag, bytes) pairs of a message."""
+    at, end = 0, len(payload)
+    while at < end:
+        if end - at < _tlv.size:
+            raise ProtocolError("a message ends inside a tag")
+        tag, length = _tlv.unpack_from(payload, at)
+        at += _tlv.size
+        if end - at < length:
+            raise ProtocolError("a message ends inside a value")
+        yield tag, payload[at : at + length]
+        at += length
+
+
+def frame(kind, payload):
+    return _header.pack(VERSION, kind, 0, 0, len(payload)) + payload
+
+
+class Channel:
+    """The socket to the agent. Reading is the main thread's; any thread may send. A forked child
+    has none of it: there, sending does nothing."""
+
+    def __init__(self, fd, interrupts):
+        self._fd = fd
+        self._interrupts = interrupts
+        self._in = b""
+        self._lock = threading.Lock()
+        self.forked = False
+
+    def read(self):
+        """The next frame: (kind, flags, payload). EOFError once the agent is gone."""
+        while True:
+            if len(self._in) >= _header.size:
+                version, kind, flags, _, length = _header.unpack_from(self._in)
+                if version != VERSION or length > PAYLOAD_MAX:
+                    raise ProtocolError("not a frame")
+                end = _header.size + length
+                if len(self._in) >= end:
+                    payload = self._in[_header.size : end]
+                    self._in = self._in[end:]
+                    return kind, flags, payload
+            chunk = os.read(self._fd, PAYLOAD_MAX)
+            if not chunk:
+                raise EOFError
+            self._in += chunk
+
+    def readable(self):
+        return bool(self._in)
+
+    def fileno(self):
+        return self._fd
+
+    def send(self, frames):
+        """All of them whole: an interrupt waits until they are out."""
+        if self.forked:
+            return
+        with self._interrupts, self._lock:
+            while frames:
+                frames = frames[os.write(self._fd, frames) :]
+
+    def after_fork_in_child(self):
+        self.forked = True
+        self._lock = threading.Lock()
+        os.close(self._fd)
