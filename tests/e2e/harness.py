@@ -1,0 +1,313 @@
+"""harness.py: where and as whom the broker runs in a test, and what it must not leave behind.
+
+Told by the environment (tests/e2e/meson.build):
+  SCB_BUILD     the build directory
+  SCB_PROVIDER  bubblewrap | local
+  SCB_MODE      root: the broker is root          user: it is an ordinary user
+
+A test that is started as an ordinary user runs the root mode through `sudo -n`, where that works;
+one that is started as root makes itself an ordinary user with setpriv, in a folder that user may
+read (a clone under /root is not).
+"""
+import atexit
+import glob
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+from mcpclient import Client  # noqa: E402
+
+BUILD = os.path.abspath(os.environ.get("SCB_BUILD", "build"))
+PROVIDER = os.environ.get("SCB_PROVIDER", "bubblewrap")
+MODE = os.environ.get("SCB_MODE", "root" if os.geteuid() == 0 else "user")
+SANITIZED = bool(os.environ.get("SCB_SANITIZED"))
+CANARY = "scb-canary-7f3a9c"
+
+
+def _become():
+    """Makes this test run with the rights that its mode needs, or skips it."""
+    if MODE == "root" and os.geteuid() != 0:
+        if subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode != 0 \
+                if shutil.which("sudo") else True:
+            tap.skip_all("the root mode needs root, or sudo without a password")
+        keep = [f"{k}={v}" for k, v in os.environ.items() if k.startswith(("SCB_", "PATH"))]
+        os.execvp("sudo", ["sudo", "-n", "env", *keep, sys.executable, *sys.argv])
+    if PROVIDER == "bubblewrap" and shutil.which("bwrap") is None:
+        tap.skip_all("bubblewrap is not installed")
+    if MODE == "user" and os.geteuid() == 0 and shutil.which("setpriv") is None:
+        tap.skip_all("setpriv (util-linux) is not installed, so root cannot become an ordinary user")
+
+
+def _free_uid():
+    taken = set()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                taken.add(os.stat("/proc/" + entry).st_uid)
+            except OSError:
+                pass
+    first = 30000 + os.getpid() % 10000
+    for uid in range(first, first + 1000):
+        try:
+            pwd.getpwuid(uid)
+        except KeyError:
+            if uid not in taken:
+                return uid
+    raise RuntimeError("no free uid")
+
+
+class Place:
+    """Programs, HOME and the XDG folders of one broker's user. Removed at the end."""
+
+    def __init__(self):
+        self.top = tempfile.mkdtemp(prefix="scb-e2e-")
+        os.chmod(self.top, 0o755)
+        self.prefix = []
+        self.uid = os.geteuid()
+        self.bin = BUILD
+        if MODE == "user" and os.geteuid() == 0:
+            self.uid = _free_uid()
+            # --inh-caps: some roots have inheritable capabilities, which an ordinary user has not
+            self.prefix = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
+                           "--inh-caps=-all"]
+            self.bin = os.path.join(self.top, "bin")
+            os.mkdir(self.bin)
+            for name in ("scb", "scb-agent"):
+                shutil.copy2(os.path.join(BUILD, name), self.bin)
+            shutil.copytree(os.path.join(BUILD, "kernels"), os.path.join(self.bin, "kernels"),
+                            ignore=shutil.ignore_patterns("meson*", "*.p"))
+            subprocess.run(["chmod", "-R", "a+rX", self.bin], check=True)
+        self.home = self.folder("home")
+        self.state = self.folder("home", "state")
+        self.run = self.folder("run")
+        atexit.register(shutil.rmtree, self.top, True)
+
+    def folder(self, *names):
+        path = os.path.join(self.top, *names)
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        if os.geteuid() == 0:
+            os.chown(path, self.uid, self.uid)
+        return path
+
+    def file(self, path, data):
+        """A file that the broker's user owns."""
+        with open(path, "wb") as f:
+            f.write(data)
+        if os.geteuid() == 0:
+            os.chown(path, self.uid, self.uid)
+        return path
+
+    def environment(self, **more):
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.home,
+               "LANG": "C.UTF-8", "XDG_STATE_HOME": self.state, "XDG_RUNTIME_DIR": self.run,
+               "BROKER_PROVIDER": PROVIDER, "SCB_TEST_SECRET": CANARY}
+        for name, value in os.environ.items():
+            if name.endswith("SAN_OPTIONS"):
+                env[name] = value
+        env.update(more)
+        return {k: v for k, v in env.items() if v is not None}
+
+    def command(self, *arguments):
+        return [*self.prefix, os.path.join(self.bin, "scb"), *arguments]
+
+    def serve(self, *arguments, **env):
+        """Starts `scb serve`; the client is not initialized yet."""
+        return Client(self.command("serve", *arguments), self.environment(**env), cwd=self.home)
+
+    def scb(self, *arguments, timeout=60, **env):
+        """Runs another command to its end."""
+        return subprocess.run(self.command(*arguments), env=self.environment(**env), cwd=self.home,
+                              capture_output=True, text=True, timeout=timeout)
+
+    def audit(self):
+        """The events of the audit log (a list of objects), the oldest first."""
+        events = []
+        for path in glob.glob(os.path.join(self.state, "scb", "**", "audit*.jsonl"), recursive=True):
+            with open(path, encoding="utf-8") as f:
+                events += [json.loads(line) for line in f]
+        return events
+
+    def sandbox_ids(self):
+        return {e["sandboxId"] for e in self.audit() if e.get("sandboxId")}
+
+    def leftovers(self, gone_pids=()):
+        """What is still there of every sandbox that this place's brokers made."""
+        found = [f"process {pid}: {command_line(pid)}" for pid in gone_pids if alive(pid)]
+        ids = self.sandbox_ids()
+        for where, dirs, names in os.walk(self.run):
+            found += [os.path.join(where, n) for n in dirs + names if any(i in n for i in ids)]
+            found += [os.path.join(where, n) for n in names if is_socket(os.path.join(where, n))]
+        for where, dirs, _ in os.walk("/sys/fs/cgroup"):
+            found += [os.path.join(where, d) for d in dirs if any(i in d for i in ids)]
+        with open("/proc/self/mountinfo") as f:
+            found += ["mount " + line.split()[4] for line in f if any(i in line for i in ids)]
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) != os.getpid() and any(i in command_line(entry) for i in ids):
+                found.append(f"process {entry}: {command_line(entry)}")
+        if self.prefix:  # a uid of its own: nothing else may run under it
+            for entry in os.listdir("/proc"):
+                try:
+                    if entry.isdigit() and os.stat("/proc/" + entry).st_uid == self.uid and alive(entry):
+                        found.append(f"process {entry} of uid {self.uid}: {command_line(entry)}")
+                except OSError:
+                    pass
+        return found
+
+
+def alive(pid):
+    """True where a process is there and is no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def command_line(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def is_socket(path):
+    import stat
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def descendants(pid):
+    """Every process below pid (not pid itself)."""
+    children = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as f:
+                    children.setdefault(int(f.read().rsplit(")", 1)[1].split()[1]), []).append(int(entry))
+            except OSError:
+                pass
+    found, todo = [], [pid]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+def until(predicate, timeout, step=0.02):
+    """True as soon as predicate() is; False where it never was."""
+    end = time.monotonic() + timeout
+    while True:
+        if predicate():
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(step)
+
+
+class Case(unittest.TestCase):
+    """Tests that share one broker; SERVE are its arguments."""
+
+    SERVE = ()
+    ENV = {}
+    maxDiff = 2000
+
+    @classmethod
+    def setUpClass(cls):
+        cls.place = Place()
+        cls.client = None
+        cls.broker()
+
+    @classmethod
+    def broker(cls):
+        """The shared broker; a new one where the last has died (the test that killed it failed)."""
+        if cls.client is None or not cls.client.alive():
+            cls.client = cls.place.serve(*cls.SERVE, **cls.ENV)
+            cls.client.initialize()
+        return cls.client
+
+    def setUp(self):
+        self.broker()
+
+    @classmethod
+    def tearDownClass(cls):
+        client, place = cls.client, cls.place
+        below = descendants(client.pid)
+        took = client.close()
+        assert not client.faults, f"stdout held what is no protocol: {client.faults[:5]}"
+        assert client.proc.returncode == 0, f"exit status {client.proc.returncode}" + client.explain()
+        assert took < (10 if SANITIZED else 2), f"ended only {took:.1f} s after EOF"
+        if not until(lambda: not place.leftovers(below), 1):
+            raise AssertionError(f"left behind: {place.leftovers(below)}")
+        shutil.rmtree(place.top, True)
+
+    def explain(self):
+        return self.client.explain() if self.client else ""
+
+    # -- short hands
+
+    def sh(self, command, **arguments):
+        return self.client.tool("run_command", command=command, **arguments)
+
+    def py(self, code, **arguments):
+        return self.client.tool("run_code", language="python", code=code, **arguments)
+
+    def open(self, **arguments):
+        """A session of its own, closed after the test."""
+        r = self.client.tool("session", action="open", **arguments)
+        self.assertFalse(r.is_error, r.text)
+        handle = r.session
+
+        def close():
+            if self.client.alive():
+                self.client.tool("session", action="close", session=handle)
+
+        self.addCleanup(close)
+        return handle
+
+    # -- assertions
+
+    def assertDone(self, r, code=0, reason="exit"):
+        self.assertFalse(r.is_error, str(r))
+        self.assertEqual(("done", r.reason), (r.status, reason), str(r))
+        if code is not None:
+            self.assertEqual(code, r.exitCode, str(r))
+
+    def assertRefused(self, r, *words):
+        """An isError result, text alone, whose text says each of the words (any case)."""
+        self.assertTrue(r.is_error, str(r))
+        self.assertIsNone(r.data, "structuredContent on an error result")
+        for word in words:
+            alternatives = word if isinstance(word, tuple) else (word,)
+            self.assertTrue(any(w.lower() in r.text.lower() for w in alternatives),
+                            f"{alternatives} not in: {r.text}")
+
+    def assertFast(self, r, seconds):
+        if not SANITIZED:
+            self.assertLess(r.took, seconds, str(r))
+
+    def sandbox_processes(self, word):
+        """Processes below the broker whose command line holds word."""
+        return [p for p in descendants(self.client.pid) if word in command_line(p)]
+
+
+def only(*providers):
+    """Skips a test on the other providers, whose capabilities do not promise it."""
+    return unittest.skipUnless(PROVIDER in providers, f"{PROVIDER} does not promise this (its capabilities say so)")
+
+
+def main():
+    _become()
+    tap.main()

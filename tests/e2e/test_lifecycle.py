@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+"""Beginnings and ends: nothing may stay behind, whatever ends the broker."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import alive, descendants, until
+
+
+class Ends(unittest.TestCase):
+    def setUp(self):
+        self.place = harness.Place()
+        self.client = None
+
+    def explain(self):
+        return self.client.explain() if self.client else ""
+
+    def serve(self, *arguments):
+        self.client = self.place.serve(*arguments)
+        self.client.initialize()
+        return self.client
+
+    def busy(self):
+        """A broker with a kernel, a running command and a background child."""
+        c = self.serve()
+        c.tool("run_code", language="python", code="x = 1")
+        c.tool("run_command", command="setsid sleep 95.5 & setsid nohup sleep 96.5 >/dev/null 2>&1 &")
+        c.start("run_command", command="sleep 97.5")
+        c.start("run_code", language="python", code="import time; time.sleep(98)")
+        self.assertTrue(until(lambda: any("97.5" in harness.command_line(p) for p in descendants(c.pid)), 3))
+        return c, descendants(c.pid)
+
+    def assertNothingLeft(self, below, seconds=1):
+        self.assertTrue(until(lambda: not self.place.leftovers(below), seconds), self.place.leftovers(below))
+
+    def test_eof(self):
+        """end of input in the middle of work: gone promptly, nothing left, exit 0"""
+        c, below = self.busy()
+        took = c.close()
+        if not harness.SANITIZED:
+            self.assertLess(took, 2)
+        self.assertEqual(0, c.proc.returncode)
+        self.assertEqual([], c.faults)
+        self.assertNothingLeft(below)
+
+    def test_eof_at_once(self):
+        """end of input before anything was said"""
+        self.client = self.place.serve()
+        self.assertLess(self.client.close(), 2)
+        self.assertEqual(0, self.client.proc.returncode)
+
+    def test_eof_while_starting(self):
+        """end of input while a sandbox starts"""
+        c = self.serve()
+        c.start("run_command", command="sleep 50")
+        below = descendants(c.pid)
+        self.assertLess(c.close(), 3)
+        self.assertNothingLeft(below)
+
+    def test_signals(self):
+        """SIGTERM, SIGINT and SIGHUP end it as end of input does"""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(signal=number):
+                c, below = self.busy()
+                began = time.monotonic()
+                c.kill(number)
+                if not harness.SANITIZED:
+                    self.assertLess(time.monotonic() - began, 2)
+                self.assertIn(c.proc.returncode, (0, -number, 128 + number))
+                self.assertNothingLeft(below)
+                c.close()
+
+    def test_stdout_closed(self):
+        """a client that reads no more: the broker ends, and is not killed by SIGPIPE"""
+        proc = subprocess.Popen(self.place.command("serve"), env=self.place.environment(), stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                 "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+                "params": {"name": "run_command", "arguments": {"command": "echo unheard"}}}
+        proc.stdin.write(json.dumps(hello).encode() + b"\n")
+        proc.stdin.flush()
+        proc.stdout.readline()
+        proc.stdout.close()
+        proc.stdin.write(json.dumps(call).encode() + b"\n")
+        proc.stdin.flush()
+        time.sleep(0.5)
+        below = descendants(proc.pid)
+        proc.stdin.close()
+        self.assertGreaterEqual(proc.wait(5), 0, proc.stderr.read())
+        proc.stderr.close()
+        self.assertNothingLeft(below)
+
+    def test_session_close(self):
+        """a closed session: its handle is unknown at once, everything of it gone within a second"""
+        c = self.serve()
+        s = c.tool("session", action="open").session
+        c.tool("run_code", language="python", code="x = 1", session=s)
+        c.tool("run_command", command="setsid sleep 95.25 & disown", session=s)
+        below = descendants(c.pid)
+        self.assertTrue(below)
+        r = c.tool("session", action="close", session=s)
+        self.assertFalse(r.is_error, r.text)
+        after = c.tool("run_command", command="true", session=s)
+        self.assertTrue(after.is_error)
+        self.assertIn("session", after.text.lower())
+        self.assertIn("open", after.text.lower())
+        self.assertTrue(until(lambda: not self.place.leftovers(below), 1), self.place.leftovers(below))
+        c.close()
+
+    def test_kill_9(self):
+        """a broker that is killed with -9: the sandbox dies or is swept by the next start"""
+        c, below = self.busy()
+        c.kill(9)
+        ids = self.place.sandbox_ids()
+        self.assertTrue(ids)
+        again = self.serve()
+        self.assertEqual("next\n", again.tool("run_command", command="echo next").stdout)
+        self.assertTrue(until(lambda: not [p for p in below if alive(p)], 5),
+                        [harness.command_line(p) for p in below if alive(p)])
+        now = descendants(again.pid)
+        again.close()
+        self.assertNothingLeft(below + now)
+        self.assertTrue(ids < self.place.sandbox_ids())
+
+    def test_ten_sessions(self):
+        """sessions that come and go leave no descriptor, process or folder"""
+        c = self.serve()
+
+        def cycle():
+            s = c.tool("session", action="open").session
+            self.assertEqual("1\n", c.tool("run_command", command="echo 1", session=s).stdout)
+            c.tool("session", action="close", session=s)
+
+        cycle()
+        until(lambda: not self.place.leftovers(), 1)
+        before = len(os.listdir(f"/proc/{c.pid}/fd")), len(descendants(c.pid))
+        for _ in range(10):
+            cycle()
+        self.assertTrue(until(lambda: (len(os.listdir(f"/proc/{c.pid}/fd")), len(descendants(c.pid))) <= before, 2),
+                        (before, os.listdir(f"/proc/{c.pid}/fd"), descendants(c.pid)))
+        c.close()
+        self.assertNothingLeft([])
+
+    def test_audit(self):
+        """everything that ran stands in the audit log: start before end, with ids and no secret"""
+        c = self.serve()
+        c.tool("run_command", command="echo hello; exit 4")
+        c.tool("files", action="write", path="o.txt", text="x")
+        c.tool("present_output", path="o.txt")
+        c.tool("present_output", path="../etc/passwd")
+        c.close()
+        events = self.place.audit()
+        names = [e["event"] for e in events]
+        self.assertLess(names.index("exec.start"), names.index("exec.end"))
+        self.assertIn("session.open", names)
+        self.assertTrue({"file.present", "file.refused"} <= set(names) or "file.present" in names, names)
+        end = next(e for e in events if e["event"] == "exec.end")
+        self.assertEqual((4, "exit"), (end["exitCode"], end["exitReason"]))
+        for e in events:
+            self.assertTrue(e["ts"] and isinstance(e["seq"], int), e)
+        seqs = [e["seq"] for e in events]
+        self.assertEqual(sorted(seqs), seqs)
+        self.assertNotIn(harness.CANARY, str(events))
+        for path in [os.path.join(w, n) for w, _, ns in os.walk(self.place.state) for n in ns]:
+            self.assertEqual(0, os.stat(path).st_mode & 0o077, path)
+
+
+class CommandLine(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = harness.Place()
+
+    def test_version_and_help(self):
+        """--version and --help"""
+        done = self.place.scb("--version")
+        self.assertEqual(0, done.returncode)
+        self.assertRegex(done.stdout, r"^scb \d+\.\d+\.\d+")
+        done = self.place.scb("--help")
+        self.assertEqual(0, done.returncode)
+        for word in ("serve", "run", "doctor", "--mount", "BROKER_PROVIDER"):
+            self.assertIn(word, done.stdout)
+
+    def test_doctor(self):
+        """doctor names each provider: usable, or the fix"""
+        done = self.place.scb("doctor")
+        self.assertIn("bubblewrap", done.stdout)
+        self.assertIn("local", done.stdout)
+
+    def test_run(self):
+        """scb run: prints what the code prints, exits as it does"""
+        done = self.place.scb("run", "-c", "print(6 * 7)")
+        self.assertEqual((0, "42\n"), (done.returncode, done.stdout), done.stderr)
+        path = self.place.file(os.path.join(self.place.home, "x.py"), b"import sys; print('e', file=sys.stderr); sys.exit(3)")
+        done = self.place.scb("run", path)
+        self.assertEqual(3, done.returncode, done.stderr)
+        self.assertIn("e", done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
