@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+"""seeds.py FOLDER: writes the inputs that fuzzing begins with, FOLDER/TARGET/…, from what stands here.
+
+Committed findings (tests/fuzz/found/TARGET/…) are copied beside them, so that they are tried first
+in every later run.
+"""
+import os
+import shutil
+import struct
+import sys
+
+CHALLENGE, PROOF, CONFIRM, HELLO, OPEN, MSG, DATA, CREDIT, END, RESET, PING, PONG, EVENT, CELL, DISPLAY, DONE, READY = range(1, 18)
+
+
+def tlv(tag, value):
+    if isinstance(value, int):
+        value = value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
+    elif isinstance(value, str):
+        value = value.encode()
+    return struct.pack(">HI", tag, len(value)) + value
+
+
+def frame(kind, stream=0, payload=b"", flags=0):
+    return struct.pack(">BBHII", 1, kind, flags, stream, len(payload)) + payload
+
+
+def short_tlv(tag, value):
+    """As fuzz_frame() reads it."""
+    if isinstance(value, int):
+        value = value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
+    elif isinstance(value, str):
+        value = value.encode()
+    return struct.pack(">BH", tag, len(value)) + value
+
+
+def short(kind, stream, *tlvs, fin=False, code=None, raw=None):
+    payload = raw if raw is not None else (b"" if code is None else bytes([code])) + b"".join(tlvs)
+    bits = (kind - 1) | (0x40 if fin else 0) | (0 if raw is not None else 0x80)
+    return struct.pack(">BBH", bits, stream, len(payload)) + payload
+
+
+STATUS = [(96, 3), (97, 1), (98, 1), (99, 7), (100, "disk_full"), (101, 1700000000000000), (102, 1234), (104, 5), (105, "hello"),
+          (106, ""), (107, 0)]
+
+SEEDS = {
+    "wire": [
+        frame(PING, 0, b"12345678"),
+        frame(OPEN, 1, struct.pack(">H", 1) + tlv(64, b"0123456789abcdef") + tlv(65, 1) + tlv(67, "echo hi")),
+        frame(DATA, 3, b"x" * 100, 1) + frame(END, 3, struct.pack(">H", 0) + tlv(22, 100)),
+        frame(CREDIT, 1, struct.pack(">I", 65536)),
+        tlv(1, 1) + tlv(2, 1) + tlv(3, "0.1.0") + tlv(4, bytes(16)),
+        struct.pack(">BBHII", 1, 7, 0, 1, 300000),
+        struct.pack(">HI", 1, 0xFFFFFFFF),
+    ],
+    "shape": [
+        b"\x10\x00\x00\x10\x00\x05hello world\n",
+        b"\x00\x40\x01\x00\x00\x20" + "é漢字🙂".encode() * 10,
+        b"\x00\x10\x00\x00\x00\x00" + b"".join(b"%d of 100\r" % i for i in range(100)),
+        b"\x01\x00\x00\x00\x00\x00\x1b[31mred\x1b[0m \x1b]0;title\x07 ab\b\bcd\x00\xff\xfe\r\n",
+    ],
+    "link": [
+        b"\x00" + frame(PROOF, 0, bytes(64)) + frame(HELLO, 0, tlv(1, 1)),
+        b"\x00" + frame(PING, 0, b"x"),
+        b"\x01\xff" + short(MSG, 1, short_tlv(96, 3)) + short(END, 1, code=0),
+        b"\x01\xff" + short(DATA, 1, raw=b"bytes", fin=True) + short(END, 1, code=0),
+        b"\x01\x00" + short(CREDIT, 1, raw=struct.pack(">I", 65536)) + short(CREDIT, 2, raw=struct.pack(">I", 2**31)),
+        b"\x01\xff" + short(RESET, 3, raw=b"\x00\x14") + short(PING, 0, raw=b"hi") + short(EVENT, 0, short_tlv(29, 1), code=1),
+    ],
+}
+
+
+def main(folder):
+    here = os.path.dirname(os.path.abspath(__file__))
+    for target, inputs in SEEDS.items():
+        where = os.path.join(folder, target)
+        shutil.rmtree(where, True)
+        os.makedirs(where)
+        for i, data in enumerate(inputs):
+            with open(os.path.join(where, f"seed-{i}"), "wb") as f:
+                f.write(data)
+        found = os.path.join(here, "found", target)
+        for name in sorted(os.listdir(found)) if os.path.isdir(found) else ():
+            shutil.copy(os.path.join(found, name), where)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
