@@ -100,6 +100,12 @@ static bool take_tag(const struct tlv *t, struct request *q)
 	case TAG_LENGTH:
 		q->has_length = true;
 		return take_number(t, INT64_MAX, &q->length);
+	case TAG_SIZE:
+		q->has_expected = true;
+		return take_number(t, UINT64_MAX, &q->expected_size);
+	case TAG_MTIME_US:
+		q->has_expected = true;
+		return take_number(t, UINT64_MAX, &q->expected_mtime_us);
 	case TAG_APPEND:
 		return take_bool(t, &q->append);
 	case TAG_PARENTS:
@@ -134,11 +140,11 @@ static bool take_tag(const struct tlv *t, struct request *q)
 static bool check_place(struct stream *s, const struct config *c, struct place *p, bool write)
 {
 	if (!find_place(c, p)) {
-		stream_fail(s, WIRE_OUTSIDE, 0, "outside of workspace and mounts");
+		stream_fail(s, WIRE_OUTSIDE, 0, "%s", "");
 		return false;
 	}
 	if (write && p->read_only) {
-		stream_fail(s, WIRE_READ_ONLY, 0, "a mount is read-only");
+		stream_fail(s, WIRE_READ_ONLY, 0, "it is a mount");
 		return false;
 	}
 	if (p->dirfd < 0) {
@@ -214,18 +220,18 @@ void request_fail(struct stream *s, int errnum)
 		enum wire_status status;
 		const char *text; /* NULL: the system's own words */
 	} rows[] = {
-		{ENOENT, WIRE_NOT_FOUND, NULL},
-		{EEXIST, WIRE_EXISTS, NULL},
-		{EXDEV, WIRE_OUTSIDE, "the path leads out of workspace and mounts"},
-		{ELOOP, WIRE_IS_LINK, "a symbolic link is in the way"},
-		{EISDIR, WIRE_IS_DIRECTORY, NULL},
-		{ENOTDIR, WIRE_NOT_DIRECTORY, NULL},
+		{ENOENT, WIRE_NOT_FOUND, ""},
+		{EEXIST, WIRE_EXISTS, ""},
+		{EXDEV, WIRE_OUTSIDE, ""},
+		{ELOOP, WIRE_IS_LINK, ""},
+		{EISDIR, WIRE_IS_DIRECTORY, ""},
+		{ENOTDIR, WIRE_NOT_DIRECTORY, ""},
 		{ENOTEMPTY, WIRE_EXISTS, "the directory is not empty"},
-		{EROFS, WIRE_READ_ONLY, NULL},
-		{ENOSPC, WIRE_NO_SPACE, NULL},
-		{EDQUOT, WIRE_NO_SPACE, NULL},
-		{EACCES, WIRE_DENIED, NULL},
-		{EPERM, WIRE_DENIED, NULL},
+		{EROFS, WIRE_READ_ONLY, ""},
+		{ENOSPC, WIRE_NO_SPACE, ""},
+		{EDQUOT, WIRE_NO_SPACE, ""},
+		{EACCES, WIRE_DENIED, ""},
+		{EPERM, WIRE_DENIED, ""},
 		{EINVAL, WIRE_BAD_REQUEST, "this path cannot be used so"},
 		{ENAMETOOLONG, WIRE_BAD_REQUEST, NULL},
 		{EMFILE, WIRE_LIMIT, "too many files are open in the agent"},
@@ -261,16 +267,25 @@ void request_fail_kind(struct stream *s, mode_t mode)
 	stream_end(s, status, &b);
 }
 
+static uint64_t mtime_us(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec / 1000;
+}
+
+bool request_expects(const struct request *q, const struct stat *st)
+{
+	return !q->has_expected ||
+	       (q->expected_size == (uint64_t)st->st_size && q->expected_mtime_us == mtime_us(st));
+}
+
 int request_describe(struct buf *b, const struct stat *st)
 {
-	uint64_t mtime_us =
-		(uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec / 1000;
 	int r = tlv_u64(b, TAG_KIND, kind_of(st->st_mode));
 	if (!r)
 		r = tlv_u64(b, TAG_SIZE, (uint64_t)st->st_size);
 	if (!r)
 		r = tlv_u64(b, TAG_MODE, st->st_mode & 07777);
 	if (!r)
-		r = tlv_u64(b, TAG_MTIME_US, mtime_us);
+		r = tlv_u64(b, TAG_MTIME_US, mtime_us(st));
 	return r;
 }

@@ -21,6 +21,8 @@ struct request {
 	struct place path, target; /* text is NULL where there was none */
 	bool has_offset, has_length;
 	uint64_t offset, length; /* each ≤ INT64_MAX */
+	bool has_expected;       /* WRITE: only to a file of this size and time */
+	uint64_t expected_size, expected_mtime_us;
 	bool append, parents, replace, recursive, stable;
 	uint32_t mode; /* 0: none given */
 	uint32_t depth, limit;
@@ -47,5 +49,7 @@ int request_make_parents(const struct place *p) MUST_CHECK;
 void request_fail(struct stream *s, int errnum);
 /* Ends the stream with WIRE_NOT_REGULAR, WIRE_IS_DIRECTORY or WIRE_IS_LINK, as the mode says. */
 void request_fail_kind(struct stream *s, mode_t mode);
+/* st is of the file that WRITE may be done to (or it does not matter). */
+bool request_expects(const struct request *q, const struct stat *st);
 /* Appends KIND, SIZE, MODE and MTIME_US. 0 or -ENOBUFS. */
 int request_describe(struct buf *b, const struct stat *st) MUST_CHECK;

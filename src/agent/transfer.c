@@ -84,11 +84,10 @@ static bool unchanged(const struct reading *r)
 static void reading_end(struct reading *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(KIB);
-	struct stat now = r->st;
-	(void)fstat(r->fd, &now);
-	CHECK(request_describe(&b, &now) == 0 && tlv_u64(&b, TAG_LENGTH, r->at - r->q.offset) == 0);
+	CHECK(request_describe(&b, &r->st) == 0 &&
+		tlv_u64(&b, TAG_LENGTH, r->at - r->q.offset) == 0);
 	if (r->q.stable && (!unchanged(r) || r->at != r->end))
-		stream_fail(r->s, WIRE_CHANGED, 0, "the file changed while it was read");
+		stream_fail(r->s, WIRE_CHANGED, 0, "%s", "");
 	else
 		stream_end(r->s, WIRE_OK, &b);
 	reading_free(r);
@@ -136,6 +135,12 @@ void transfer_read(struct stream *s, struct tlv_reader body, const struct config
 		stream_fail(s, WIRE_NOT_REGULAR, 0, "a program with a set-id bit");
 		return;
 	}
+	if (q.limit && (uint64_t)st.st_size > q.limit) {
+		_cleanup_buf_ struct buf b = BUF_INIT(KIB);
+		CHECK(request_describe(&b, &st) == 0);
+		stream_end(s, WIRE_LIMIT, &b);
+		return;
+	}
 	struct reading *r = xcalloc(1, sizeof(*r));
 	r->s = s;
 	r->q = q;
@@ -161,6 +166,7 @@ struct writing {
 	char temp[40]; /* "" where the file itself is written */
 	uint64_t written;
 	mode_t mode;
+	struct request q;
 };
 
 static void writing_free(struct writing *w)
@@ -170,6 +176,7 @@ static void writing_free(struct writing *w)
 	fd_closep(&w->fd);
 	fd_closep(&w->parent);
 	free(w->name);
+	request_done(&w->q);
 	free(w);
 }
 
@@ -187,6 +194,13 @@ static void writing_finish(struct writing *w)
 {
 	struct stat st;
 	if (w->temp[0]) {
+		if (w->q.has_expected &&
+			(fstatat(w->parent, w->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+				!request_expects(&w->q, &st))) {
+			stream_fail(w->s, WIRE_CHANGED, 0, "%s", "");
+			writing_free(w);
+			return;
+		}
 		if (fchmod(w->fd, w->mode) < 0 ||
 			renameat(w->parent, w->temp, w->parent, w->name) < 0) {
 			writing_fail(w, errno);
@@ -229,8 +243,9 @@ static void writing_closed(struct stream *s)
 }
 
 /* Opens what is to be written: 0, or a negative errno; -EBADF where *st is of the wrong kind. */
-static int writing_open(struct writing *w, const struct request *q, struct stat *st)
+static int writing_open(struct writing *w, struct stat *st)
 {
+	const struct request *q = &w->q;
 	bool there = fstatat(w->parent, w->name, st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!there && errno != ENOENT)
 		return -errno;
@@ -283,7 +298,9 @@ void transfer_write(struct stream *s, struct tlv_reader body, const struct confi
 	w->name = xstrdup(name);
 	w->parent = TAKE_FD(parent);
 	w->fd = -1;
-	r = writing_open(w, &q, &st);
+	w->q = q;
+	q = (struct request){0};
+	r = writing_open(w, &st);
 	if (r == -EBADF)
 		request_fail_kind(s, st.st_mode);
 	else if (r < 0)

@@ -4,7 +4,8 @@
 #include "agent/config.h"
 #include "agent/stream.h"
 
-/* OP_FILE_READ. With STABLE: no link anywhere in the path, a regular file without set-id bits, and
+/* OP_FILE_READ. END describes the file as it was when opened. With LIMIT: WIRE_LIMIT where it is
+ * larger. With STABLE: no link anywhere in the path, a regular file without set-id bits, and
  * WIRE_CHANGED where it is not the same at the end, still under its path. */
 void transfer_read(struct stream *s, struct tlv_reader body, const struct config *c);
 /* OP_FILE_WRITE. Replacing writes a new file beside the old one and renames it: a write that fails
