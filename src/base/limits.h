@@ -72,6 +72,7 @@
 #define LIMIT_NAME          255
 #define LIMIT_LIST_ENTRIES  1000
 #define LIMIT_SEARCH_HITS   200
+#define LIMIT_EDIT_BYTES    (4 * MIB)   /* of a file whose text is replaced; it passes the broker */
 #define LIMIT_PRESENT_BYTES (256 * MIB) /* one presented file */
 #define LIMIT_OUTPUTS_BYTES (1 * GIB)   /* a principal's presented files together */
 #define LIMIT_OUTPUTS_AGE_S (7 * 24 * 3600)

@@ -2,7 +2,11 @@
  *
  * Paths: relative ones and those under /workspace name the workspace; /mnt/NAME/… a mount
  * (read-only). Anything else is ERR_FILE_REFUSED with the way to do it. The agent confines every
- * path again; nothing is read on the host. */
+ * path again; nothing is read on the host.
+ *
+ * Each call calls back once, from the loop, never from inside the call; a failure names the path.
+ * What the agent says is checked: the numbers of entries and bytes, and names, which are made valid
+ * UTF-8 without control characters (U+FFFD stands for what was not). */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +22,12 @@ struct files;
 struct files_call;
 
 struct files *files_new(struct link *l);
-void files_free(struct files *f); /* abandons every call */
+/* Abandons every call. Before link_close(). */
+void files_free(struct files *f);
+/* Another absolute path that callers may name the workspace by: as code in the sandbox sees it,
+ * where that is not /workspace. Copied. */
+void files_set_workspace(struct files *f, const char *path);
+/* No callback any more; what was asked may have been done or not. */
 void files_abandon(struct files_call *c);
 
 struct files_entry {
@@ -44,24 +53,29 @@ struct files_result {
 	uint64_t count;
 	uint8_t sha256[SHA256_SIZE];
 };
+/* r is NULL where err is not, and is gone after the call (members may be taken with TAKE_PTR). */
 typedef void (*files_done_fn)(void *user, struct files_result *r, const struct err *err);
 
 struct files_call *files_stat(struct files *f, const char *path, files_done_fn done, void *user);
 struct files_call *files_list(struct files *f, const char *path, uint32_t depth, uint32_t limit,
 	files_done_fn done, void *user);
-/* length ≤ LIMIT_READ_TEXT. */
+/* length ≤ LIMIT_READ_TEXT. The result's size is the file's when it was opened. */
 struct files_call *files_read(struct files *f, const char *path, uint64_t offset, uint64_t length,
 	files_done_fn done, void *user);
 enum files_write_mode { FILES_REPLACE, FILES_APPEND, FILES_AT_OFFSET };
 /* Missing parent directories are made. p is copied. */
 struct files_call *files_write(struct files *f, const char *path, enum files_write_mode mode,
 	uint64_t offset, const void *p, size_t n, files_done_fn done, void *user);
-/* Replaces old by new, which must occur exactly once (or all, where all is true); files ≤ 2 MiB. */
+/* Replaces old_text by new_text, which must occur exactly once (or all, where all is true); the
+ * result's count is the number of places. Files ≤ LIMIT_EDIT_BYTES before and after. ERR_CONFLICT
+ * where something else changes the file meanwhile. */
 struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
 	const char *new_text, bool all, files_done_fn done, void *user);
-/* pattern: literal text in contents; name: fnmatch(3) pattern for names. One of them, or both. */
+/* pattern: literal text in contents (of a line); name: fnmatch(3) pattern for names, or for paths
+ * below path where it has a slash. One of them, or both. */
 struct files_call *files_search(struct files *f, const char *path, const char *pattern,
 	const char *name, uint32_t limit, files_done_fn done, void *user);
+/* Missing parent directories of target are made. */
 struct files_call *files_move(struct files *f, const char *path, const char *target, bool replace,
 	files_done_fn done, void *user);
 struct files_call *files_delete(
@@ -69,9 +83,9 @@ struct files_call *files_delete(
 struct files_call *files_mkdir(struct files *f, const char *path, files_done_fn done, void *user);
 
 /* Streams a regular file of the workspace for promotion: sink gets the bytes in order (0, or a
- * negative errno to stop); done's result has stat (of the opened file) and sha256 (of the bytes
- * that sink got, by OpenSSL, in the broker). Refused: links, devices, FIFOs, sockets, directories,
- * setuid files, files > max, files that change meanwhile. */
+ * negative errno to stop: then done gets ERR_IO with it as errnum); done's result has stat (of the
+ * opened file) and sha256 (of the bytes that sink got, by OpenSSL, in the broker). Refused: links,
+ * devices, FIFOs, sockets, directories, setuid files, files > max, files that change meanwhile. */
 typedef int (*files_sink_fn)(void *user, const uint8_t *p, size_t n);
 struct files_call *files_fetch(struct files *f, const char *path, uint64_t max, files_sink_fn sink,
 	files_done_fn done, void *user);

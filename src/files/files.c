@@ -1,0 +1,594 @@
+/* files.c: see files.h. */
+#include "files/files.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "files/edit.h"
+#include "files/path.h"
+#include "link/link.h"
+#include "link/status.h"
+
+struct files {
+	struct link *link;
+	char *workspace; /* NULL: only /workspace */
+	struct list calls;
+	struct list failed; /* calls that failed at once; the timer reports them */
+	uv_timer_t timer;
+};
+
+struct files_call {
+	struct list calls;
+	struct files *files;
+	struct link_stream *stream;
+	uint16_t op;
+	char *path; /* canonical */
+	files_done_fn done;
+	void *user;
+	struct files_result result;
+	struct err err; /* a failure found here: it counts, whatever the agent says */
+	uint32_t limit; /* of entries */
+	uint64_t max;   /* of bytes */
+	/* what is written */
+	struct buf out;
+	size_t out_sent;
+	/* edit: first the read, then the write */
+	char *old_text, *new_text;
+	bool all;
+	/* fetch */
+	files_sink_fn sink;
+	EVP_MD_CTX *md;
+	uint64_t got;
+};
+
+/* ---- life of a call ---- */
+
+static void entry_done(struct files_entry *e)
+{
+	free(e->path);
+	free(e->line_text);
+}
+
+static void call_free(struct files_call *c)
+{
+	list_remove(&c->calls);
+	for (size_t i = 0; i < c->result.n_entries; i++)
+		entry_done(&c->result.entries[i]);
+	free(c->result.entries);
+	entry_done(&c->result.stat);
+	buf_done(&c->result.bytes);
+	buf_done(&c->out);
+	EVP_MD_CTX_free(c->md);
+	free(c->old_text);
+	free(c->new_text);
+	free(c->path);
+	free(c);
+}
+
+static void call_finish(struct files_call *c)
+{
+	list_remove(&c->calls); /* done() may call files_free() */
+	bool failed = c->err.code != ERR_NONE;
+	if (c->done)
+		c->done(c->user, failed ? NULL : &c->result, failed ? &c->err : NULL);
+	call_free(c);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+	struct files *f = container_of(t, struct files, timer);
+	/* One at a time: done() may start calls, and may free f (the timer then is closed). */
+	if (list_empty(&f->failed))
+		return;
+	struct files_call *c = container_of(f->failed.next, struct files_call, calls);
+	if (f->failed.next != f->failed.prev)
+		(void)uv_timer_start(t, on_timer, 0, 0);
+	call_finish(c);
+}
+
+/* The error is told from the loop. */
+static void fail_later(struct files_call *c)
+{
+	list_remove(&c->calls);
+	list_append(&c->files->failed, &c->calls);
+	(void)uv_timer_start(&c->files->timer, on_timer, 0, 0);
+}
+
+/* Ends a call whose stream is still open, from one of its callbacks. */
+static void fail_now(struct files_call *c)
+{
+	link_reset(c->stream);
+	c->stream = NULL;
+	fail_later(c);
+}
+
+static const char *what(const struct files_call *c, char ret_text[static PATH_SHOWN + 8])
+{
+	char shown[PATH_SHOWN];
+	path_shown(c->path, shown);
+	memcpy(ret_text, "file ", 6);
+	memcpy(ret_text + 5, shown, strlen(shown) + 1);
+	return ret_text;
+}
+
+struct files *files_new(struct link *l)
+{
+	struct files *f = xcalloc(1, sizeof(*f));
+	f->link = l;
+	list_init(&f->calls);
+	list_init(&f->failed);
+	(void)uv_timer_init(link_loop(l), &f->timer);
+	return f;
+}
+
+void files_set_workspace(struct files *f, const char *path)
+{
+	free(f->workspace);
+	f->workspace = xstrdup(path);
+}
+
+void files_abandon(struct files_call *c)
+{
+	if (c->stream)
+		link_reset(c->stream);
+	call_free(c);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	struct files *f = container_of((uv_timer_t *)h, struct files, timer);
+	free(f->workspace);
+	free(f);
+}
+
+void files_free(struct files *f)
+{
+	if (!f)
+		return;
+	list_for_each (c, next, &f->calls, struct files_call, calls) {
+		files_abandon(c);
+	}
+	list_for_each (c, next, &f->failed, struct files_call, calls) {
+		files_abandon(c);
+	}
+	uv_close((uv_handle_t *)&f->timer, on_closed);
+}
+
+/* ---- what the agent says ---- */
+
+static void take_entry_tag(const struct tlv *t, struct files_entry *e)
+{
+	uint64_t v = 0;
+	if (t->tag != TAG_LINE_TEXT && tlv_get_u64(t, &v) < 0)
+		return;
+	switch (t->tag) {
+	case TAG_KIND:
+		e->kind = v >= FILE_REGULAR && v <= FILE_DEVICE ? (enum wire_file_kind)v
+								: FILE_DEVICE;
+		break;
+	case TAG_SIZE:
+		e->size = v;
+		break;
+	case TAG_MODE:
+		e->mode = (uint32_t)(v & 07777);
+		break;
+	case TAG_MTIME_US:
+		e->mtime_us = v;
+		break;
+	case TAG_LINE:
+		e->line = v;
+		break;
+	case TAG_LINE_TEXT:
+		free(e->line_text);
+		e->line_text = path_printable(t->p, t->n);
+		break;
+	default:
+		break;
+	}
+}
+
+/* An entry's path as a caller would name it; rel is relative to the path that was asked for. */
+static char *entry_path(const struct files_call *c, const uint8_t *rel, size_t n)
+{
+	_cleanup_free_ char *name = path_printable(rel, n);
+	if (strcmp(c->path, ".") == 0)
+		return name[0] ? TAKE_PTR(name) : xstrdup(".");
+	return xasprintf("%s%s%s", c->path, name[0] ? "/" : "", name);
+}
+
+static void on_msg(void *user, struct tlv_reader msg)
+{
+	struct files_call *c = user;
+	struct files_result *r = &c->result;
+	if (r->n_entries == c->limit) { /* more than it was asked for */
+		r->more = true;
+		return;
+	}
+	struct files_entry e = {0};
+	for (struct tlv t; tlv_next(&msg, &t);) {
+		if (t.tag == TAG_PATH && !e.path && t.n <= LIMIT_PATH)
+			e.path = entry_path(c, t.p, t.n);
+		else
+			take_entry_tag(&t, &e);
+	}
+	if (!e.path) {
+		entry_done(&e);
+		return;
+	}
+	if (!r->entries)
+		r->entries = xcalloc(c->limit, sizeof(*r->entries));
+	r->entries[r->n_entries++] = e;
+}
+
+static void on_bytes(void *user, const uint8_t *p, size_t n, bool fin)
+{
+	struct files_call *c = user;
+	(void)fin;
+	if (buf_append(&c->result.bytes, p, n) < 0) {
+		char text[PATH_SHOWN + 8];
+		(void)err_set(&c->err, ERR_PROTOCOL, EPROTO,
+			"%s: the sandbox sent more bytes than it was asked for", what(c, text));
+		fail_now(c);
+		return;
+	}
+	link_consumed(c->stream, n);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct files_entry *x = a, *y = b;
+	int order = strcmp(x->path, y->path);
+	return order ? order : x->line < y->line ? -1 : x->line > y->line;
+}
+
+static void take_end_tag(const struct tlv *t, struct files_result *r)
+{
+	uint64_t v;
+	take_entry_tag(t, &r->stat);
+	if (t->tag == TAG_COUNT && tlv_get_u64(t, &v) == 0)
+		r->count = v;
+	else if (t->tag == TAG_MORE && tlv_get_u64(t, &v) == 0)
+		r->more = r->more || v;
+	else if (t->tag == TAG_SHA256 && t->n == SHA256_SIZE)
+		memcpy(r->sha256, t->p, SHA256_SIZE);
+}
+
+/* The agent's refusal in words. */
+static void set_status_error(
+	struct files_call *c, enum wire_status status, struct tlv_reader msg, struct err *err)
+{
+	char text[LINK_STATUS_TEXT], name[PATH_SHOWN + 8];
+	const struct err *lost = link_lost_reason(c->files->link);
+	if (status == WIRE_GONE && lost) {
+		*err = *lost;
+		return;
+	}
+	link_status_text(msg, text);
+	if (c->op == OP_FILE_DELETE && status == WIRE_EXISTS)
+		(void)err_set(err, ERR_CONFLICT, ENOTEMPTY,
+			"%s: the directory is not empty; delete it with recursive", what(c, name));
+	else
+		(void)link_status_error(status, what(c, name), text, err);
+}
+
+static void on_end(void *user, enum wire_status status, struct tlv_reader msg)
+{
+	struct files_call *c = user;
+	c->stream = NULL;
+	if (status != WIRE_OK)
+		set_status_error(c, status, msg, &c->err);
+	for (struct tlv t; tlv_next(&msg, &t);)
+		take_end_tag(&t, &c->result);
+	c->result.stat.path = xstrdup(c->path);
+	c->result.size = c->result.stat.size;
+	if (c->result.n_entries)
+		qsort(c->result.entries, c->result.n_entries, sizeof(*c->result.entries), by_path);
+	call_finish(c);
+}
+
+static const struct link_stream_events plain_events = {.end = on_end};
+static const struct link_stream_events list_events = {.msg = on_msg, .end = on_end};
+static const struct link_stream_events read_events = {.data = on_bytes, .end = on_end};
+
+/* ---- starting ---- */
+
+/* A call on path; where path is not possible the call has failed already. */
+static struct files_call *call_new(
+	struct files *f, uint16_t op, const char *path, files_done_fn done, void *user)
+{
+	struct files_call *c = xcalloc(1, sizeof(*c));
+	c->files = f;
+	c->op = op;
+	c->done = done;
+	c->user = user;
+	list_append(&f->calls, &c->calls);
+	if (path_canonical(f->workspace, path, &c->path, &c->err) < 0)
+		c->path = NULL;
+	return c;
+}
+
+/* The first tags of its request. */
+static struct buf body_new(const struct files_call *c)
+{
+	struct buf b = BUF_INIT(4 * LIMIT_PATH);
+	CHECK(tlv_str(&b, TAG_PATH, c->path ? c->path : "") == 0);
+	return b;
+}
+
+/* Opens the stream, unless the call has failed already. Frees body. */
+static struct files_call *call_start(
+	struct files_call *c, struct buf *body, const struct link_stream_events *events)
+{
+	int r = c->err.code ? -EINVAL
+			    : link_open(c->files->link, c->op, body, events, c, &c->stream);
+	buf_done(body);
+	const struct err *lost = link_lost_reason(c->files->link);
+	if (r < 0 && !c->err.code && lost)
+		c->err = *lost;
+	else if (r < 0 && !c->err.code)
+		(void)err_set(&c->err, ERR_LIMIT_REACHED, -r,
+			"too much is going on in this session at once; wait for an answer first");
+	if (r < 0) {
+		c->stream = NULL;
+		fail_later(c);
+	}
+	return c;
+}
+
+static void put_u64(struct buf *b, uint16_t tag, uint64_t v)
+{
+	CHECK(tlv_u64(b, tag, v) == 0);
+}
+
+struct files_call *files_stat(struct files *f, const char *path, files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_STAT, path, done, user);
+	struct buf body = body_new(c);
+	return call_start(c, &body, &plain_events);
+}
+
+struct files_call *files_list(struct files *f, const char *path, uint32_t depth, uint32_t limit,
+	files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_LIST, path, done, user);
+	struct buf body = body_new(c);
+	c->limit = MIN(limit ? limit : LIMIT_LIST_ENTRIES, LIMIT_LIST_ENTRIES);
+	put_u64(&body, TAG_DEPTH, depth);
+	put_u64(&body, TAG_LIMIT, c->limit);
+	return call_start(c, &body, &list_events);
+}
+
+struct files_call *files_read(struct files *f, const char *path, uint64_t offset, uint64_t length,
+	files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_READ, path, done, user);
+	struct buf body = body_new(c);
+	length = MIN(length, LIMIT_READ_TEXT);
+	if (offset > INT64_MAX && !c->err.code)
+		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL, "offset is too large");
+	c->result.bytes = BUF_INIT(length);
+	c->result.offset = offset;
+	put_u64(&body, TAG_OFFSET, offset);
+	put_u64(&body, TAG_LENGTH, length);
+	return call_start(c, &body, &read_events);
+}
+
+struct files_call *files_search(struct files *f, const char *path, const char *pattern,
+	const char *name, uint32_t limit, files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_SEARCH, path, done, user);
+	struct buf body = body_new(c);
+	size_t n_pattern = pattern ? strlen(pattern) : 0, n_name = name ? strlen(name) : 0;
+	if (!c->err.code && !n_pattern && !n_name)
+		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL,
+			"give pattern (text to look for), name (like *.csv), or both");
+	else if (!c->err.code && (n_pattern > LIMIT_NAME || n_name > LIMIT_NAME))
+		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL,
+			"pattern and name may have %d bytes each", LIMIT_NAME);
+	else if (!c->err.code && n_pattern && strchr(pattern, '\n'))
+		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL,
+			"pattern is looked for line by line and may hold no newline");
+	c->limit = MIN(limit ? limit : LIMIT_SEARCH_HITS, LIMIT_SEARCH_HITS);
+	if (!c->err.code && n_pattern)
+		CHECK(tlv_str(&body, TAG_PATTERN, pattern) == 0);
+	if (!c->err.code && n_name)
+		CHECK(tlv_str(&body, TAG_NAME_PATTERN, name) == 0);
+	put_u64(&body, TAG_LIMIT, c->limit);
+	return call_start(c, &body, &list_events);
+}
+
+struct files_call *files_move(struct files *f, const char *path, const char *target, bool replace,
+	files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_MOVE, path, done, user);
+	struct buf body = body_new(c);
+	_cleanup_free_ char *to = NULL;
+	if (!c->err.code && path_canonical(f->workspace, target, &to, &c->err) == 0)
+		CHECK(tlv_str(&body, TAG_TARGET, to) == 0);
+	put_u64(&body, TAG_REPLACE, replace);
+	put_u64(&body, TAG_PARENTS, 1);
+	return call_start(c, &body, &plain_events);
+}
+
+struct files_call *files_delete(
+	struct files *f, const char *path, bool recursive, files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_DELETE, path, done, user);
+	struct buf body = body_new(c);
+	if (!c->err.code && strcmp(c->path, ".") == 0)
+		(void)err_set(&c->err, ERR_FILE_REFUSED, EBUSY,
+			"the workspace itself stays; delete what is in it by name");
+	put_u64(&body, TAG_RECURSIVE, recursive);
+	return call_start(c, &body, &plain_events);
+}
+
+struct files_call *files_mkdir(struct files *f, const char *path, files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_MKDIR, path, done, user);
+	struct buf body = body_new(c);
+	put_u64(&body, TAG_PARENTS, 1);
+	return call_start(c, &body, &plain_events);
+}
+
+/* ---- writing ---- */
+
+static void on_writable(void *user)
+{
+	struct files_call *c = user;
+	c->out_sent +=
+		link_write(c->stream, c->out.data + c->out_sent, c->out.len - c->out_sent, true);
+}
+
+static const struct link_stream_events write_events = {.writable = on_writable, .end = on_end};
+
+/* Starts writing what is in c->out. */
+static struct files_call *write_start(
+	struct files_call *c, struct buf *body, const struct link_stream_events *events)
+{
+	(void)call_start(c, body, events);
+	if (c->stream && c->out.len == 0)
+		(void)link_write(c->stream, "", 0, true);
+	else if (c->stream)
+		on_writable(c);
+	return c;
+}
+
+struct files_call *files_write(struct files *f, const char *path, enum files_write_mode mode,
+	uint64_t offset, const void *p, size_t n, files_done_fn done, void *user)
+{
+	struct files_call *c = call_new(f, OP_FILE_WRITE, path, done, user);
+	struct buf body = body_new(c);
+	if (offset > INT64_MAX && !c->err.code)
+		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL, "offset is too large");
+	put_u64(&body, TAG_PARENTS, 1);
+	if (mode == FILES_APPEND)
+		put_u64(&body, TAG_APPEND, 1);
+	else if (mode == FILES_AT_OFFSET)
+		put_u64(&body, TAG_OFFSET, offset);
+	c->out = BUF_INIT(n);
+	CHECK(buf_append(&c->out, p, n) == 0);
+	return write_start(c, &body, &write_events);
+}
+
+/* ---- editing ---- */
+
+/* The file was read: writes it anew, if it still is the one that was read. */
+static void on_edit_read(void *user, enum wire_status status, struct tlv_reader msg)
+{
+	struct files_call *c = user;
+	struct files_entry st = {0};
+	if (status != WIRE_OK) {
+		on_end(c, status, msg);
+		return;
+	}
+	c->stream = NULL;
+	for (struct tlv t; tlv_next(&msg, &t);)
+		take_entry_tag(&t, &st);
+	free(st.line_text);
+	char text[PATH_SHOWN + 8];
+	c->out = BUF_INIT(LIMIT_EDIT_BYTES);
+	if (st.size > LIMIT_EDIT_BYTES) {
+		(void)err_set(&c->err, ERR_LIMIT_REACHED, EFBIG,
+			"%s has %llu bytes; files up to %llu can be edited", what(c, text),
+			(unsigned long long)st.size, LIMIT_EDIT_BYTES);
+	} else {
+		int places = edit_replace(
+			&c->result.bytes, c->old_text, c->new_text, c->all, &c->out, &c->err);
+		if (places < 0)
+			(void)err_wrap(&c->err, "%s", what(c, text));
+		else
+			c->result.count = (uint64_t)places;
+	}
+	buf_done(&c->result.bytes);
+	struct buf body = body_new(c);
+	c->op = OP_FILE_WRITE;
+	put_u64(&body, TAG_SIZE, st.size);
+	put_u64(&body, TAG_MTIME_US, st.mtime_us);
+	(void)write_start(c, &body, &write_events);
+}
+
+struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
+	const char *new_text, bool all, files_done_fn done, void *user)
+{
+	static const struct link_stream_events events = {.data = on_bytes, .end = on_edit_read};
+	struct files_call *c = call_new(f, OP_FILE_READ, path, done, user);
+	struct buf body = body_new(c);
+	c->old_text = xstrdup(old_text);
+	c->new_text = xstrdup(new_text);
+	c->all = all;
+	c->result.bytes = BUF_INIT(LIMIT_EDIT_BYTES);
+	put_u64(&body, TAG_LENGTH, LIMIT_EDIT_BYTES);
+	return call_start(c, &body, &events);
+}
+
+/* ---- promotion ---- */
+
+static void on_fetched(void *user, const uint8_t *p, size_t n, bool fin)
+{
+	struct files_call *c = user;
+	char text[PATH_SHOWN + 8];
+	(void)fin;
+	c->got += n;
+	int r = 0;
+	if (c->got > c->max)
+		r = err_set(&c->err, ERR_PROTOCOL, EPROTO,
+			"%s: the sandbox sent more bytes than it was asked for", what(c, text));
+	else if (EVP_DigestUpdate(c->md, p, n) != 1)
+		r = err_set(&c->err, ERR_INTERNAL, 0, "OpenSSL could not hash");
+	else if ((r = c->sink(c->user, p, n)) < 0)
+		(void)err_set(&c->err, ERR_IO, -r, "%s could not be stored: %s", what(c, text),
+			strerror(-r));
+	if (r < 0)
+		fail_now(c);
+	else
+		link_consumed(c->stream, n);
+}
+
+static void on_fetch_end(void *user, enum wire_status status, struct tlv_reader msg)
+{
+	struct files_call *c = user;
+	char text[PATH_SHOWN + 8];
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	struct files_entry st = {0};
+	struct tlv_reader tags = msg;
+	for (struct tlv t; tlv_next(&tags, &t);)
+		take_entry_tag(&t, &st);
+	free(st.line_text);
+	if (status == WIRE_LIMIT && st.size > c->max) {
+		char size[STR_SIZE_TEXT], max[STR_SIZE_TEXT];
+		str_size(st.size, size);
+		str_size(c->max, max);
+		(void)err_set(&c->err, ERR_LIMIT_REACHED, EFBIG, "%s has %s; one file may have %s",
+			what(c, text), size, max);
+		status = WIRE_OK;
+	} else if (status == WIRE_OK && st.size != c->got) {
+		(void)err_set(&c->err, ERR_PROTOCOL, EPROTO,
+			"%s: the sandbox sent another number of bytes than it said", what(c, text));
+	} else if (status == WIRE_OK && EVP_DigestFinal_ex(c->md, digest, NULL) != 1) {
+		(void)err_set(&c->err, ERR_INTERNAL, 0, "OpenSSL could not hash");
+	}
+	if (status == WIRE_OK && !c->err.code)
+		memcpy(c->result.sha256, digest, SHA256_SIZE);
+	on_end(c, status, msg);
+}
+
+struct files_call *files_fetch(struct files *f, const char *path, uint64_t max, files_sink_fn sink,
+	files_done_fn done, void *user)
+{
+	static const struct link_stream_events events = {.data = on_fetched, .end = on_fetch_end};
+	struct files_call *c = call_new(f, OP_FILE_READ, path, done, user);
+	struct buf body = body_new(c);
+	c->max = MIN(max, UINT32_MAX);
+	c->sink = sink;
+	c->md = EVP_MD_CTX_new();
+	if (!c->err.code && (!c->md || EVP_DigestInit_ex(c->md, EVP_sha256(), NULL) != 1))
+		(void)err_set(&c->err, ERR_INTERNAL, 0, "OpenSSL has no SHA-256");
+	put_u64(&body, TAG_STABLE, 1);
+	put_u64(&body, TAG_LIMIT, c->max);
+	return call_start(c, &body, &events);
+}

@@ -1,0 +1,20 @@
+/* path.h: paths of a sandbox as callers write them. Pure: the agent confines each of them again. */
+#pragma once
+
+#include "base/err.h"
+
+/* Checks path and gives its short form, owned by the caller: "." or "data/x.csv" for the workspace,
+ * "/mnt/NAME" or "/mnt/NAME/x" for a mount. workspace is another absolute path that names the
+ * workspace besides /workspace (as code in a `local` sandbox sees it), or NULL.
+ *
+ * ERR_INVALID_ARGUMENT: empty, too long, no UTF-8. ERR_FILE_REFUSED: control characters, or outside
+ * of workspace and mounts. */
+int path_canonical(const char *workspace, const char *path, char **ret, struct err *err) MUST_CHECK;
+
+/* path for a sentence: valid UTF-8 without control characters, the end of it where it is long. */
+#define PATH_SHOWN 120
+void path_shown(const char *path, char ret_text[static PATH_SHOWN]);
+
+/* A name that came from a sandbox, for people and models, owned by the caller: what is no UTF-8 and
+ * every control character becomes U+FFFD. (Such a file can be reached by running commands only.) */
+char *path_printable(const void *name, size_t n);
