@@ -126,11 +126,10 @@ class Kernel:
 
     def run_coroutine(self, coroutine):
         """Runs a top-level await to its end, on one loop for all cells."""
-        with paths.without_cwd():
-            import asyncio
+        asyncio = self._asyncio()
         if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._loop)
+        asyncio.set_event_loop(self._loop)  # asyncio.run() unsets it
         task = self._loop.create_task(coroutine)
         try:
             return self._loop.run_until_complete(task)
@@ -139,14 +138,29 @@ class Kernel:
             self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
             raise
 
-    def _run_code(self, code):
-        if code.co_flags & _CO_COROUTINE:
-            if "asyncio" not in self.namespace:
-                with paths.without_cwd():
-                    import asyncio
-                self.namespace["asyncio"] = asyncio  # who awaits has use for it
-            return self.run_coroutine(eval(code, self.namespace))
-        return eval(code, self.namespace)
+    @staticmethod
+    def _asyncio():
+        with paths.without_cwd():
+            import asyncio
+        return asyncio
+
+    async def _run_async(self, codes):
+        value = None
+        for code in codes:
+            value = eval(code, self.namespace)
+            if code.co_flags & _CO_COROUTINE:
+                value = await value
+        return value
+
+    def _run_codes(self, codes):
+        """Runs them in turn: the value of the last."""
+        if any(code.co_flags & _CO_COROUTINE for code in codes):
+            self.namespace.setdefault("asyncio", self._asyncio())  # who awaits has use for it
+            return self.run_coroutine(self._run_async(codes))
+        value = None
+        for code in codes:
+            value = eval(code, self.namespace)
+        return value
 
     def _load_ipython(self):
         """The shell, or None where the sandbox has no IPython that works."""
@@ -203,20 +217,16 @@ class Kernel:
         if tree.body and isinstance(tree.body[-1], ast.Expr):
             last = tree.body.pop()
         # Both are compiled before either runs.
-        code = value_code = None
+        codes = []
         if tree.body:
-            code = compile(tree, self.cell_name, "exec", self._flags, True)
-            self._flags |= code.co_flags & _ANNOTATIONS
+            codes.append(compile(tree, self.cell_name, "exec", self._flags, True))
+            self._flags |= codes[0].co_flags & _ANNOTATIONS
         if last is not None:
-            value_code = compile(
-                ast.Expression(last.value), self.cell_name, "eval", self._flags, True
-            )
-        if code is not None:
-            self._run_code(code)
-        if value_code is not None:
-            value = self._run_code(value_code)
-            if value is not None:
-                self.show_result(value, ";" in source and _silenced(source, last.value))
+            expression = ast.Expression(last.value)
+            codes.append(compile(expression, self.cell_name, "eval", self._flags, True))
+        value = self._run_codes(codes)
+        if last is not None and value is not None:
+            self.show_result(value, ";" in source and _silenced(source, last.value))
 
     def _finish_figures(self):
         try:

@@ -7,7 +7,7 @@ import reprlib
 from . import figures, table, wire
 from .errors import bounded
 
-TEXT_MAX = 64 * 1024  # characters of text/plain
+TEXT_MAX = 32 * 1024  # characters of text/plain; a model is shown less
 BUNDLE_MAX = 240 * 1024  # bytes of a DISPLAY frame; the link's own limit is 256 KiB
 
 _scalars = frozenset((int, float, bool, complex, type(None)))
@@ -125,7 +125,7 @@ def bundle(value):
         return figures.bundle(value)
     if table.is_table(value):
         return [
-            ("text/plain", bounded(table.to_text(value), TEXT_MAX).encode("utf-8", "replace")),
+            ("text/plain", bounded(table.to_text(value), TEXT_MAX // 2).encode("utf-8", "replace")),
             (table.MIME, table.to_json(value)),
         ]
     rich = [] if isinstance(value, type) else _rich(value)

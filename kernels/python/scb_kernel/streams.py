@@ -12,6 +12,8 @@ from . import wire
 class StdinNotAvailable(EOFError):
     """input() was called although the call gave no stdin."""
 
+    __module__ = "builtins"  # how tracebacks name it
+
 
 def open_output(fd):
     """A text stream on fd: a line goes out at its end, the rest when the cell ends. Closing it

@@ -22,7 +22,7 @@ MIME = "application/vnd.scb.table+json"
 ROWS_MAX = 200
 COLUMNS_MAX = 50
 CELL_MAX = 500  # characters
-BYTES_MAX = 200 * 1000
+BYTES_MAX = 170 * 1000  # the text form stands beside it in one frame
 
 
 def is_table(value):
@@ -47,7 +47,6 @@ def _clip(text):
 
 
 def _number(value):
-    value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, (int, float)):
         value = float(value)  # Decimal, Fraction
     if isinstance(value, float) and math.isinf(value):
@@ -86,6 +85,7 @@ def _text(value):
 
 def _column(values):
     """(type, values) of a column whose values are Python or pandas objects."""
+    values = [value.item() if getattr(value, "shape", None) == () else value for value in values]
     present = [value for value in values if not _missing(value)]
     for name, kinds, convert in _KINDS:
         if present and all(isinstance(value, kinds) for value in present):
@@ -165,7 +165,7 @@ def to_json(value):
         ).encode("utf-8", "replace")
         if len(text) <= BYTES_MAX or rows == 0:
             return text
-        rows //= 2
+        rows = min(rows - 1, rows * BYTES_MAX // len(text))
 
 
 def to_text(value):
