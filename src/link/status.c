@@ -53,11 +53,14 @@ static const struct {
 int link_status_error(
 	enum wire_status status, const char *what, const char *agent_text, struct err *err)
 {
+	int what_n = (int)str_utf8_trim(what, strnlen(what, 120));
+	int text_n = agent_text ? (int)str_utf8_trim(agent_text, strnlen(agent_text, 150)) : 0;
 	if (status == WIRE_OK)
 		return 0;
 	if ((unsigned)status > WIRE_STATUS_MAX_)
 		return err_set(err, ERR_PROTOCOL, EPROTO,
-			"%.120s: the sandbox answered with a status that does not exist", what);
+			"%.*s: the sandbox answered with a status that does not exist", what_n,
+			what);
 	enum err_code code = table[status].code;
 	const char *sentence = table[status].sentence;
 	if (status == WIRE_NOT_FOUND && str_starts(what, "job")) {
@@ -68,9 +71,8 @@ int link_status_error(
 		code = ERR_INVALID_ARGUMENT;
 		sentence = "there is no such kernel in this session; running code in it starts it";
 	}
-	bool says = agent_text && agent_text[0];
-	return err_set(err, code, table[status].errnum, "%.120s: %s%s%.150s%s", what, sentence,
-		says ? " (" : "", says ? agent_text : "", says ? ")" : "");
+	return err_set(err, code, table[status].errnum, "%.*s: %s%s%.*s%s", what_n, what, sentence,
+		text_n ? " (" : "", text_n, text_n ? agent_text : "", text_n ? ")" : "");
 }
 
 void link_status_text(struct tlv_reader end, char ret_text[static LINK_STATUS_TEXT])

@@ -1,0 +1,77 @@
+/* exec_call.h: one operation of exec on its way: from the request to the one callback. Shared by
+ * the files of exec; nobody else includes it. */
+#pragma once
+
+#include "base/list.h"
+#include "exec/exec.h"
+#include "link/link.h"
+
+struct exec {
+	struct link *link;
+	char *kernels_dir, *workspace;
+	struct list calls;   /* those that have not called back */
+	struct list kernels; /* of struct exec_kernel_ref */
+	uv_timer_t timer;    /* due at once when a call has failed before it reached the link */
+};
+
+/* What is known here of a kernel, to start it once and to notice that it was replaced. */
+struct exec_kernel_ref {
+	struct list kernels;
+	char *name;
+	bool started;                     /* KERNEL_START was sent and has not failed */
+	bool restart_asked;               /* the next generation is no surprise */
+	uint32_t generation;              /* the highest seen; 0: none */
+	char restarted_for[ID_TEXT_SIZE]; /* the job that found this generation instead of the old
+					     one; "": that was no surprise */
+	struct err *start_err;            /* why it could not be started */
+};
+
+/* What a kind of call does with what comes; members may be NULL. 0, or a negative errno where it
+ * makes no sense: the call then ends with ERR_PROTOCOL. */
+struct exec_call_type {
+	int (*msg)(struct exec_call *c, struct tlv_reader msg);
+	int (*data)(struct exec_call *c, const uint8_t *p, size_t n);
+	int (*end)(struct exec_call *c, struct tlv_reader msg);
+	void (*writable)(struct exec_call *c);
+	/* An END that is no error for this kind of call; end() is not called then. */
+	bool (*forgives)(const struct exec_call *c, enum wire_status status);
+	/* Once; err is NULL where all went well. Calls the user back. lost: the link went while the
+	 * call was on its way. */
+	void (*finish)(struct exec_call *c, const struct err *err, bool lost);
+	/* Frees what the call holds, not the call. */
+	void (*done)(struct exec_call *c);
+};
+
+/* The first member of every kind of call. */
+struct exec_call {
+	struct list calls;
+	struct exec *exec;
+	const struct exec_call_type *type;
+	struct link_stream *stream; /* NULL: failed, about to say so */
+	struct err *err;            /* why */
+	bool bad;                   /* the agent said what makes no sense */
+	char what[64];              /* for errors: "job j-…" */
+};
+
+/* A call of size bytes (at least struct exec_call), zeroed, in the list. what is cut to fit. */
+void *exec_call_new(struct exec *x, const struct exec_call_type *type, size_t size, const char *fmt,
+	...) PRINTF_LIKE(4, 5);
+/* Sends the request; where it cannot be sent, the call fails. body_result: what building body gave;
+ * negative: it is too large. */
+void exec_call_open(struct exec_call *c, uint16_t op, const struct buf *body, int body_result);
+/* The call will end with this error, from the loop. */
+void exec_call_fail(struct exec_call *c, enum err_code code, int errnum, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+
+/* Room for a request: an OPEN frame has two bytes of operation before it. */
+#define EXEC_BODY_MAX (LIMIT_FRAME_PAYLOAD - 2)
+/* Appends JOB. */
+int exec_body_job(struct buf *b, const char *job) MUST_CHECK;
+
+/* The kernel's record; name NULL: the default one. NULL where there are too many names or name is
+ * none. */
+struct exec_kernel_ref *exec_kernel_ref(struct exec *x, const char *name);
+/* Sends KERNEL_START where that is still to be done. */
+void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k);
+/* Compares a status with what is known of its kernel; sets s->kernel_restarted. */
+void exec_kernel_seen(struct exec_kernel_ref *k, struct exec_status *s);

@@ -1,0 +1,239 @@
+/* exec_kernel.c: kernels: started with their first cell, interrupted, ended, listed; see exec.h. */
+#include "exec/exec.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "exec/exec_call.h"
+#include "exec/exec_parse.h"
+
+#define KERNEL_NAME_MAX 40
+
+const char *const exec_languages[] = {"python", NULL};
+
+/* ---- what is known of a kernel ---- */
+
+static bool kernel_name_valid(const char *name)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	size_t n = strlen(name);
+	return n > 0 && n <= KERNEL_NAME_MAX && strspn(name, allowed) == n;
+}
+
+struct exec_kernel_ref *exec_kernel_ref(struct exec *x, const char *name)
+{
+	size_t n = 0;
+	if (!name)
+		name = exec_languages[0];
+	list_for_each (k, next, &x->kernels, struct exec_kernel_ref, kernels) {
+		if (strcmp(k->name, name) == 0)
+			return k;
+		n++;
+	}
+	if (n >= LIMIT_KERNELS || !kernel_name_valid(name))
+		return NULL;
+	struct exec_kernel_ref *k = xcalloc(1, sizeof(*k));
+	k->name = xstrdup(name);
+	list_append(&x->kernels, &k->kernels);
+	return k;
+}
+
+void exec_kernel_seen(struct exec_kernel_ref *k, struct exec_status *s)
+{
+	if (s->generation > k->generation) {
+		bool surprise = k->generation && !k->restart_asked;
+		(void)memcpy(k->restarted_for, surprise ? s->job : "", surprise ? ID_TEXT_SIZE : 1);
+		k->generation = s->generation;
+		k->restart_asked = false;
+	}
+	/* A job that first answered "running" says it again when it is done. */
+	s->kernel_restarted =
+		s->generation == k->generation && strcmp(k->restarted_for, s->job) == 0;
+}
+
+/* ---- starting ---- */
+
+struct start_call {
+	struct exec_call call;
+	struct exec_kernel_ref *kernel;
+};
+
+static int start_end(struct exec_call *c, struct tlv_reader msg)
+{
+	struct exec_kernel_ref *k = ((struct start_call *)c)->kernel;
+	uint64_t generation = 0;
+	for (struct tlv t; tlv_next(&msg, &t);)
+		if (t.tag == TAG_GENERATION &&
+			(tlv_get_u64(&t, &generation) < 0 || generation > UINT32_MAX))
+			return -EPROTO;
+	if (generation > k->generation) {
+		k->generation = (uint32_t)generation;
+		k->restart_asked = false;
+	}
+	return 0;
+}
+
+static void start_finish(struct exec_call *c, const struct err *err, bool lost)
+{
+	struct exec_kernel_ref *k = ((struct start_call *)c)->kernel;
+	if (!err || lost)
+		return;
+	k->started = false;
+	free(k->start_err);
+	k->start_err = xmemdup(err, sizeof(*err));
+}
+
+static const struct exec_call_type start_type = {.end = start_end, .finish = start_finish};
+
+void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k)
+{
+	if (k->started)
+		return;
+	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
+	_cleanup_free_ char *program = xasprintf("%s/python/kernel.py", x->kernels_dir);
+	int r = tlv_str(&b, TAG_KERNEL, k->name);
+	r = r ? r : tlv_str(&b, TAG_LANGUAGE, "python");
+	r = r ? r : tlv_str(&b, TAG_ARGV, "/usr/bin/python3");
+	r = r ? r : tlv_str(&b, TAG_ARGV, program);
+	r = r ? r : tlv_str(&b, TAG_ENV, "SCB_KERNEL_FD=3");
+	r = r ? r : tlv_str(&b, TAG_CWD, x->workspace);
+	free(k->start_err);
+	k->start_err = NULL;
+	k->started = true;
+	struct start_call *c = exec_call_new(x, &start_type, sizeof(*c), "kernel %s", k->name);
+	c->kernel = k;
+	exec_call_open(&c->call, OP_KERNEL_START, &b, r);
+}
+
+/* ---- interrupting, ending, signals: calls that answer yes or no ---- */
+
+struct simple_call {
+	struct exec_call call;
+	exec_simple_fn done;
+	void *user;
+	bool absent_is_fine;
+};
+
+static bool simple_forgives(const struct exec_call *c, enum wire_status status)
+{
+	return ((const struct simple_call *)c)->absent_is_fine &&
+	       (status == WIRE_NOT_FOUND || status == WIRE_GONE);
+}
+
+static void simple_finish(struct exec_call *c, const struct err *err, bool lost)
+{
+	struct simple_call *s = (struct simple_call *)c;
+	(void)lost;
+	if (s->done)
+		s->done(s->user, err);
+}
+
+static const struct exec_call_type simple_type = {
+	.forgives = simple_forgives, .finish = simple_finish};
+
+static void kernel_call(struct exec *x, const char *kernel, uint16_t op, bool absent_is_fine,
+	exec_simple_fn done, void *user)
+{
+	const char *name = kernel ? kernel : exec_languages[0];
+	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), "kernel %.40s", name);
+	s->done = done;
+	s->user = user;
+	s->absent_is_fine = absent_is_fine;
+	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
+	if (!kernel_name_valid(name))
+		exec_call_fail(&s->call, ERR_INVALID_ARGUMENT, EINVAL,
+			"a kernel's name has letters, digits, _ and -, at most %d",
+			KERNEL_NAME_MAX);
+	else
+		exec_call_open(&s->call, op, &b, tlv_str(&b, TAG_KERNEL, name));
+}
+
+void exec_kernel_interrupt(struct exec *x, const char *kernel, exec_simple_fn done, void *user)
+{
+	kernel_call(x, kernel, OP_KERNEL_INTERRUPT, false, done, user);
+}
+
+void exec_kernel_restart(struct exec *x, const char *kernel, exec_simple_fn done, void *user)
+{
+	struct exec_kernel_ref *k = exec_kernel_ref(x, kernel);
+	if (k) {
+		k->restart_asked = k->generation > 0;
+		k->started = false;
+	}
+	kernel_call(x, kernel, OP_KERNEL_STOP, true, done, user);
+}
+
+static void job_signal(
+	struct exec *x, const char *job, uint64_t signal, exec_simple_fn done, void *user)
+{
+	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), "job %.40s", job);
+	s->done = done;
+	s->user = user;
+	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
+	if (exec_body_job(&b, job) < 0)
+		exec_call_fail(&s->call, ERR_NO_SUCH_JOB, EINVAL, "\"%.40s\" is no job", job);
+	else
+		exec_call_open(&s->call, OP_JOB_SIGNAL, &b, tlv_u64(&b, TAG_SIGNAL, signal));
+}
+
+void exec_cancel(struct exec *x, const char *job, exec_simple_fn done, void *user)
+{
+	job_signal(x, job, 0, done, user);
+}
+
+void exec_signal(struct exec *x, const char *job, int signal, exec_simple_fn done, void *user)
+{
+	CHECK(signal >= 1 && signal <= 64);
+	job_signal(x, job, (uint64_t)signal, done, user);
+}
+
+/* ---- listing ---- */
+
+struct kernels_call {
+	struct exec_call call;
+	struct exec_kernel *kernels;
+	size_t n;
+	exec_kernels_fn done;
+	void *user;
+};
+
+static int kernels_msg(struct exec_call *c, struct tlv_reader msg)
+{
+	struct kernels_call *k = (struct kernels_call *)c;
+	if (k->n >= LIMIT_KERNELS)
+		return -EPROTO;
+	k->kernels = xrealloc(k->kernels, (k->n + 1) * sizeof(*k->kernels));
+	int r = exec_parse_kernel(msg, &k->kernels[k->n]);
+	if (r == 0)
+		k->n++;
+	return r;
+}
+
+static void kernels_finish(struct exec_call *c, const struct err *err, bool lost)
+{
+	struct kernels_call *k = (struct kernels_call *)c;
+	(void)lost;
+	k->done(k->user, err ? NULL : k->kernels, err ? 0 : k->n, err);
+}
+
+static void kernels_done(struct exec_call *c)
+{
+	struct kernels_call *k = (struct kernels_call *)c;
+	for (size_t i = 0; i < k->n; i++)
+		exec_kernel_done(&k->kernels[i]);
+	free(k->kernels);
+}
+
+static const struct exec_call_type kernels_type = {
+	.msg = kernels_msg, .finish = kernels_finish, .done = kernels_done};
+
+struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user)
+{
+	struct kernels_call *k = exec_call_new(x, &kernels_type, sizeof(*k), "kernels");
+	k->done = done;
+	k->user = user;
+	exec_call_open(&k->call, OP_KERNEL_LIST, NULL, 0);
+	return &k->call;
+}
