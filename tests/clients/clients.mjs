@@ -1,0 +1,125 @@
+// clients.mjs SCB: the official MCP clients against `scb serve`, over stdio; prints TAP.
+//
+// v1 (@modelcontextprotocol/sdk) speaks the legacy era; v2 (@modelcontextprotocol/client) is tried in
+// each of its ways to begin: legacy, auto (asks a sibling process first) and pinned to 2026-07-28.
+// Both validate what they get: message shapes, and structured content against our output schemas.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const scb = process.argv[2]
+const home = mkdtempSync(join(tmpdir(), 'scb-clients-'))
+const server = {
+  command: scb,
+  args: ['serve'],
+  env: { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: join(home, 'state'), BROKER_PROVIDER: 'bubblewrap' },
+  stderr: 'pipe'
+}
+
+async function v1 () {
+  const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
+  const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js')
+  const client = new Client({ name: 'scb-clients', version: '1' }, { capabilities: {} })
+  return { client, transport: new StdioClientTransport(server), call: (p, o) => client.callTool(p, undefined, o) }
+}
+
+const v2 = mode => async () => {
+  const { Client } = await import('@modelcontextprotocol/client')
+  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
+  const client = new Client({ name: 'scb-clients', version: '1' }, { capabilities: {}, versionNegotiation: { mode } })
+  return { client, transport: new StdioClientTransport(server), call: (p, o) => client.callTool(p, o) }
+}
+
+const clients = {
+  'sdk 1 (legacy)': [v1, '2025-11-25'],
+  'client 2, legacy': [v2('legacy'), '2025-11-25'],
+  'client 2, auto': [v2('auto'), '2026-07-28'],
+  'client 2, pinned': [v2({ pin: '2026-07-28' }), '2026-07-28']
+}
+
+async function talk (make, era, step) {
+  const { client, transport, call } = await make()
+  const errors = []
+  client.onerror = e => errors.push(e)
+  let stderr = ''
+  try {
+    await step('connects', async () => {
+      await client.connect(transport, { timeout: 10000 })
+      transport.stderr?.on('data', d => { stderr += d })
+      assert.equal(client.getServerVersion()?.name, 'scb')
+      const got = client.getNegotiatedProtocolVersion?.()
+      if (got) assert.equal(got, era)
+    })
+    await step('lists tools', async () => {
+      const { tools } = await client.listTools()
+      assert.deepEqual(tools.map(t => t.name), ['run_code', 'run_command', 'job', 'files', 'present_output', 'session'])
+    })
+    await step('runs code and keeps its state', async () => {
+      await call({ name: 'run_code', arguments: { language: 'python', code: 'x = 41' } })
+      const r = await call({ name: 'run_code', arguments: { language: 'python', code: 'x + 1' } })
+      assert.equal(r.structuredContent.results[0].mime['text/plain'], '42')
+    })
+    await step('gets a tool error as a result', async () => {
+      const r = await call({ name: 'run_command', arguments: { comand: 'x' } })
+      assert.equal(r.isError, true)
+      assert.match(r.content[0].text, /comand/)
+    })
+    await step('presents a file and reads it by URI', async () => {
+      await call({ name: 'files', arguments: { action: 'write', path: 'a.txt', text: 'hello' } })
+      const r = await call({ name: 'present_output', arguments: { path: 'a.txt' } })
+      const { contents } = await client.readResource({ uri: r.structuredContent.uri })
+      assert.equal(contents[0].text, 'hello')
+      const { resources } = await client.listResources()
+      assert.ok(resources.some(x => x.uri === r.structuredContent.uri))
+    })
+    await step('hears of progress', async () => {
+      const heard = []
+      await call({ name: 'run_command', arguments: { command: 'for i in 1 2 3 4 5; do echo $i; sleep 0.5; done' } },
+        { onprogress: p => heard.push(p.progress) })
+      assert.ok(heard.length > 0)
+    })
+    await step('cancels', async () => {
+      const abort = new AbortController()
+      setTimeout(() => abort.abort(), 300)
+      await assert.rejects(call({ name: 'run_code', arguments: { language: 'python', code: 'import time; time.sleep(30)' } },
+        { signal: abort.signal }))
+      const began = Date.now()
+      const r = await call({ name: 'run_code', arguments: { language: 'python', code: 'x' } })
+      assert.equal(r.structuredContent.results[0].mime['text/plain'], '41')
+      assert.ok(Date.now() - began < 2000)
+    })
+  } finally {
+    await step('ends when its input does', async () => {
+      const began = Date.now()
+      await client.close()
+      assert.ok(Date.now() - began < 1900, 'the client had to use a signal')
+      assert.deepEqual(errors, [], stderr)
+    })
+  }
+}
+
+let n = 0
+let failed = 0
+for (const [name, [make, era]] of Object.entries(clients)) {
+  const step = async (what, test) => {
+    n++
+    try {
+      await test()
+      console.log(`ok ${n} - ${name}: ${what}`)
+    } catch (e) {
+      failed++
+      console.log(`not ok ${n} - ${name}: ${what}`)
+      for (const line of String(e.stack ?? e).split('\n')) console.log('# ' + line)
+      if (what === 'connects') throw e
+    }
+  }
+  try {
+    await talk(make, era, step)
+  } catch (e) {
+    console.log(`# ${name}: ${e.message}`)
+  }
+}
+console.log(`1..${n}`)
+rmSync(home, { recursive: true, force: true })
+process.exit(failed ? 1 : 0)
