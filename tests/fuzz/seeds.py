@@ -66,6 +66,14 @@ SEEDS = {
         b"\x01\x00" + short(CREDIT, 1, raw=struct.pack(">I", 65536)) + short(CREDIT, 2, raw=struct.pack(">I", 2**31)),
         b"\x01\xff" + short(RESET, 3, raw=b"\x00\x14") + short(PING, 0, raw=b"hi") + short(EVENT, 0, short_tlv(29, 1), code=1),
     ],
+    "exec": [
+        b"\x01" + b"".join(tlv(t, v) for t, v in STATUS),
+        b"\x00\xff" + b"".join(short(END, i, *[short_tlv(t, v) for t, v in STATUS], code=0) for i in range(1, 22)),
+        b"\x00\xff" + b"".join(short(MSG, i, short_tlv(96, 3)) for i in range(1, 22)),
+        b"\x00\xff" + b"".join(short(DATA, i, raw=b"bytes of a file", fin=True) + short(END, i, short_tlv(22, 15), code=0)
+                               for i in range(1, 22)),
+        b"\x00\xff" + b"".join(short(END, i, short_tlv(16, "no such thing"), code=i % 21) for i in range(1, 22)),
+    ],
 }
 
 
