@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import signal
 import struct
 import sys
 import time
