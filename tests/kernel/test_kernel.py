@@ -185,6 +185,17 @@ class Both:
         self.assertNotIn("base_events", result.traceback)
         self.assertIn("in bad", result.traceback)
 
+        result = self.kernel.run("import sys, gc\nawait asyncio.sleep(0); sys.exit(3)")
+        self.assertEqual((result.status, result.exit_code), (EXIT, 3))
+        self.assertEqual(self.ok("gc.collect();").err, "")
+
+    def test_line_ends(self):
+        result = self.fails("a = 1\r\nb = 2\rc = 3\n1/0", "ZeroDivisionError")
+        self.assertIn("line 4", result.traceback)
+        self.ok("1\r\n2;\r\n")
+        result = self.fails("a = '\x0c\u2028'\n1/0  # here", "ZeroDivisionError")
+        self.assertIn("1/0  # here", result.traceback)
+
     def test_future_annotations(self):
         self.ok("from __future__ import annotations")
         self.ok("def g(x: not_there): pass\ng.__annotations__", "{'x': 'not_there'}")
@@ -251,6 +262,13 @@ class Both:
             self.kernel.send(DATA, b"y" * 200_000)
         self.kernel.send(DATA, b"\nlast", FIN)
         self.assertEqual(self.kernel.finish().value, "(2, 8000001)")
+
+    def test_stdin_of_a_thread_that_outlives_its_cell(self):
+        self.kernel.start("import sys, threading, time\n"
+                          "t = threading.Thread(target=sys.stdin.read, daemon=True); t.start()\n"
+                          "time.sleep(0.2)", stdin_open=True)
+        self.assertEqual(self.kernel.finish().status, OK)
+        self.ok("t.join(5); t.is_alive()", "False")
 
     def test_long_code(self):
         self.ok("s = '" + "z" * 3_000_000 + "'\nlen(s)", "3000000")

@@ -38,7 +38,7 @@ class IPythonNotAvailable(Exception):
 
 def _needs_ipython(source):
     """The first line that only IPython understands: (number, text), or None."""
-    for number, line in enumerate(source.splitlines(), 1):
+    for number, line in enumerate(source.split("\n"), 1):
         text = line.strip()
         if text.startswith(("!", "%", "?")) or text.endswith("?"):
             return number, text
@@ -133,7 +133,7 @@ class Kernel:
         task = self._loop.create_task(coroutine)
         try:
             return self._loop.run_until_complete(task)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             task.cancel()
             self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
             raise
@@ -273,7 +273,7 @@ class Kernel:
         self._count += 1
         self.source = source
         self.cell_name = f"<cell {self._count}>"
-        lines = source.splitlines(True)
+        lines = [line + "\n" for line in source.split("\n")]  # as the compiler counts them
         linecache.cache[self.cell_name] = (len(source), None, lines, self.cell_name)
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
@@ -281,6 +281,7 @@ class Kernel:
         self._in_cell = True
         status, code, error = self._run(source)
         self._in_cell = False
+        self.stdin.end()
         if self.channel.forked:
             self._end_fork(status, code, error)
         if self._not_shown:
@@ -340,7 +341,12 @@ class Kernel:
                 continue  # the code goes on in the next CELL
             source = b"".join(parts).decode("utf-8", "replace")
             parts.clear()
-            self.run_cell(source, stdin_open)
+            if "\r" in source:
+                source = source.replace("\r\n", "\n").replace("\r", "\n")
+            try:
+                self.run_cell(source, stdin_open)
+            except OSError:
+                return
 
 
 def main():

@@ -60,7 +60,10 @@ class _CellInput(io.RawIOBase):
     def readinto(self, target):
         while not self._rest and not self.ended:
             if not self._channel.readable():
-                select.select([self._channel], [], [])  # may be interrupted; read() may not
+                # This may be interrupted, read() may not. A thread that outlives its cell looks
+                # now and then whether it still may read: what comes next is not for it.
+                if not select.select([self._channel], [], [], 0.2)[0] or self.ended:
+                    continue
             with self._interrupts:
                 kind, flags, payload = self._channel.read()
                 if kind == wire.DATA:
@@ -79,17 +82,23 @@ class Stdin:
         self._channel = channel
         self._interrupts = interrupts
         self._open = False
+        self._raw = None
         builtins.input = self.input
         self.begin(False)
 
     def begin(self, is_open):
         """For each cell: is there any?"""
         if is_open:
-            raw = _CellInput(self._channel, self._interrupts)
-            sys.stdin = io.TextIOWrapper(io.BufferedReader(raw), "utf-8", "replace")
+            self._raw = _CellInput(self._channel, self._interrupts)
+            sys.stdin = io.TextIOWrapper(io.BufferedReader(self._raw), "utf-8", "replace")
         elif self._open or sys.stdin is None or sys.stdin.closed or sys.stdin is sys.__stdin__:
             sys.stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
         self._open = is_open
+
+    def end(self):
+        if self._raw is not None:
+            self._raw.ended = True
+            self._raw = None
 
     def input(self, prompt="", /):
         """Reads a line of what the call gave as stdin."""
