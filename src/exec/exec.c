@@ -45,17 +45,22 @@ static void call_finish(struct exec_call *c, const struct err *err, bool lost)
 	call_free(c);
 }
 
+static struct exec_call *first_failed(struct exec *x)
+{
+	list_for_each (c, next, &x->calls, struct exec_call, calls) {
+		if (c->err)
+			return c;
+	}
+	return NULL;
+}
+
 static void on_timer(uv_timer_t *t)
 {
+	/* A callback may free exec: its memory stays until the loop has closed this timer, and its
+	 * list is empty then. */
 	struct exec *x = t->data;
-	/* One at a time: a callback may free exec, which stops the timer. */
-	list_for_each (c, next, &x->calls, struct exec_call, calls) {
-		if (!c->err)
-			continue;
-		(void)uv_timer_start(&x->timer, on_timer, 0, 0);
+	for (struct exec_call *c; (c = first_failed(x));)
 		call_finish(c, c->err, false);
-		return;
-	}
 }
 
 void exec_call_fail(struct exec_call *c, enum err_code code, int errnum, const char *fmt, ...)

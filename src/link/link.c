@@ -26,6 +26,9 @@
 /* As RFC 9113 has it for its windows. */
 #define CREDIT_MAX 0x7fffffffU
 #define PING_MAX   64
+/* Who started the sandbox often knows why it ended, a moment after its link broke: until then the
+ * loss is not reported. */
+#define EXPLAIN_MS 100
 /* Reads of a lost link: many times what a socket's buffer holds, an end for an agent that lives on
  * and keeps sending. */
 #define LAST_READS 64
@@ -41,7 +44,7 @@ struct link {
 	enum link_state state;
 	bool lost;     /* nothing goes out any more; why says why */
 	bool deaf;     /* nothing that comes in counts any more */
-	bool reported; /* events.lost was called */
+	bool reported; /* the streams were told, or are just being told */
 	bool closed;   /* link_close() was called: no callback any more */
 	uint8_t key[AUTH_KEY];
 	uint8_t nonce[AUTH_NONCE];
@@ -97,7 +100,7 @@ static void lose(struct link *l, enum err_code code, int errnum, const char *fmt
 	(void)err_set(&l->why, code, errnum, "%s", text);
 	l->lost = true;
 	(void)uv_poll_stop(&l->poll);
-	(void)uv_timer_start(&l->timer, on_timer, 0, 0);
+	(void)uv_timer_start(&l->timer, on_timer, code == ERR_SANDBOX_LOST ? EXPLAIN_MS : 0, 0);
 }
 
 static void broke_protocol(struct link *l, const char *how)
@@ -503,14 +506,11 @@ static void report_loss(struct link *l)
 		if (l->deaf || l->closed || !read_some(l))
 			break;
 	}
-	l->deaf = true;
+	l->deaf = l->reported = true;
 	while (!l->closed && !list_empty(&l->streams))
 		end_stream(container_of(l->streams.next, struct link_stream, streams), WIRE_GONE,
 			tlv_reader(NULL, 0));
-	if (l->closed || l->reported)
-		return;
-	l->reported = true;
-	if (l->events.lost)
+	if (!l->closed && l->events.lost)
 		l->events.lost(l->user, &l->why);
 }
 
@@ -617,6 +617,11 @@ const struct err *link_lost_reason(const struct link *l)
 void link_fail(struct link *l, const struct err *why)
 {
 	lose(l, why->code, why->errnum, "%s", why->text);
+	if (l->closed || l->reported)
+		return;
+	if (l->why.code == ERR_SANDBOX_LOST) /* it broke by itself, or here: this is the cause */
+		l->why = *why;
+	(void)uv_timer_start(&l->timer, on_timer, 0, 0);
 }
 
 int link_open(struct link *l, uint16_t op, const struct buf *body,

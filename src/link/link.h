@@ -47,7 +47,7 @@ uv_loop_t *link_loop(const struct link *l);
 /* Why it was lost, or NULL while it is not. */
 const struct err *link_lost_reason(const struct link *l);
 /* Loses the link for a reason known elsewhere (the sandbox's process ended): as if the peer had
- * gone. */
+ * gone. Where the link broke by itself less than 100 ms ago, this still becomes the reason. */
 void link_fail(struct link *l, const struct err *why);
 
 struct link_stream_events {
