@@ -1,0 +1,141 @@
+/* session.c: who may have which session: handles, jobs, caps; see session.h. How a session begins
+ * and ends is in session_life.c. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "session/session_internal.h"
+
+static bool findable(const struct session *s)
+{
+	return s->state == SESSION_LIVE || s->state == SESSION_LOST;
+}
+
+/* ---- finding ---- */
+
+int sessions_find(struct sessions *m, const char *principal, const char *handle,
+	struct session **ret, struct err *err)
+{
+	char wanted[ID_TEXT_SIZE] = "";
+	struct session *found = NULL;
+	if (id_valid('s', handle))
+		memcpy(wanted, handle, sizeof(wanted));
+	/* Every handle is compared to its end, so that time tells nothing about any of them. */
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		bool same = id_equal(s->handle, wanted, sizeof(wanted));
+		if (same && findable(s) && strcmp(s->principal, principal) == 0)
+			found = s;
+	}
+	if (!found)
+		return err_set(err, ERR_NO_SUCH_SESSION, ENOENT,
+			"No such session: it is unknown, closed or expired. Leave out `session` or "
+			"call the session tool with action \"open\" to get a new one.");
+	session_asked(found);
+	*ret = found;
+	return 0;
+}
+
+int sessions_each(struct sessions *m, const char *principal,
+	int (*fn)(void *user, struct session *s), void *user)
+{
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		if (!findable(s) || (principal && strcmp(s->principal, principal) != 0))
+			continue;
+		int r = fn(user, s);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool has_job(const struct session *s, const uint8_t id[static ID_BYTES])
+{
+	bool has = false;
+	for (size_t i = 0; i < s->n_jobs; i++)
+		has |= id_equal(s->jobs[i], id, ID_BYTES);
+	return has;
+}
+
+int sessions_find_job(struct sessions *m, const char *principal, const char *job,
+	struct session **ret, struct err *err)
+{
+	uint8_t id[ID_BYTES];
+	struct session *found = NULL;
+	if (id_valid('j', job) && id_unhex(job + 2, id, sizeof(id)) == 0) {
+		list_for_each (s, next, &m->sessions, struct session, sessions) {
+			bool has = has_job(s, id);
+			if (has && findable(s) && strcmp(s->principal, principal) == 0)
+				found = s;
+		}
+	}
+	if (!found)
+		return err_set(err, ERR_NO_SUCH_JOB, ENOENT,
+			"No such job: it is unknown, or its session was closed or expired. Call "
+			"the "
+			"job tool with action \"list\" and a session to see its jobs.");
+	session_asked(found);
+	*ret = found;
+	return 0;
+}
+
+void session_note_job(struct session *s, const char *job)
+{
+	uint8_t id[ID_BYTES];
+	if (!id_valid('j', job) || id_unhex(job + 2, id, sizeof(id)) < 0 || has_job(s, id))
+		return;
+	if (s->n_jobs < LIMIT_JOBS) {
+		s->jobs = xrealloc(s->jobs, (s->n_jobs + 1) * sizeof(*s->jobs));
+		s->n_jobs++;
+	}
+	memcpy(s->jobs[s->next_job], id, sizeof(id));
+	s->next_job = (s->next_job + 1) % LIMIT_JOBS;
+}
+
+/* ---- what it is ---- */
+
+const char *session_handle(const struct session *s)
+{
+	return s->handle;
+}
+
+const char *session_principal(const struct session *s)
+{
+	return s->principal;
+}
+
+const struct provider *session_provider(const struct session *s)
+{
+	return s->provider;
+}
+
+const struct capabilities *session_capabilities(const struct session *s)
+{
+	return &s->caps;
+}
+
+const char *session_sandbox_id(const struct session *s)
+{
+	return s->sandbox_id;
+}
+
+struct exec *session_exec(struct session *s)
+{
+	return s->exec;
+}
+
+struct files *session_files(struct session *s)
+{
+	return s->files;
+}
+
+uint64_t session_created_us(const struct session *s)
+{
+	return s->created_us;
+}
+
+uint64_t session_expires_us(const struct session *s)
+{
+	return clock_realtime_us() + session_left_us(s, clock_boottime_us());
+}

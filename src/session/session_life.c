@@ -1,0 +1,528 @@
+/* session_life.c: how a session begins, is kept and ends; see session.h.
+ *
+ *   live ── sandbox gone ──▶ lost ── 2 minutes ──┐
+ *     └───── close, TTL, eviction ───────────────┴▶ closing ── nothing left ──▶ closed ▶ freed
+ *
+ * In each of them the link is told first (every operation on its way ends with a reason), then the
+ * provider destroys the sandbox. exec, files and link stay until the session is freed, so that
+ * whoever holds it can go on asking and is told why not. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "exec/exec.h"
+#include "files/files.h"
+#include "session/session_internal.h"
+#include "store/store.h"
+
+static void on_timer(uv_timer_t *t);
+
+static struct policy_limits *limits(const struct sessions *m)
+{
+	return policy_limits(m->config.policy);
+}
+
+static int audit(const struct session *s, const char *event, const char *detail, struct err *err)
+{
+	struct audit_event e = {
+		.event = event,
+		.principal = s->principal,
+		.session = s->handle,
+		.provider = s->provider->name,
+		.isolation_level = s->caps.isolation_level,
+		.sandbox_id = s->sandbox_id,
+		.detail = detail,
+	};
+	return audit_event(s->all->config.audit, &e, err);
+}
+
+/* For what has happened and cannot be held back. */
+static void audit_after(const struct session *s, const char *event, const char *detail)
+{
+	struct err err;
+	if (s->all && audit(s, event, detail, &err) < 0)
+		log_warning("%s of %s is not in the audit log: %s", event, s->sandbox_id, err.text);
+}
+
+/* ---- time ---- */
+
+/* Makes the timer due in at most so long. */
+static void due_in(struct sessions *m, uint64_t us)
+{
+	uint64_t ms = us / USEC_PER_MSEC + (us % USEC_PER_MSEC != 0);
+	if (!uv_is_active((uv_handle_t *)&m->timer) || uv_timer_get_due_in(&m->timer) > ms)
+		(void)uv_timer_start(&m->timer, on_timer, ms, 0);
+}
+
+static uint64_t left(uint64_t from_us, uint64_t length_us, uint64_t now_us)
+{
+	uint64_t end = from_us + length_us;
+	return end > now_us ? end - now_us : 0;
+}
+
+static uint64_t idle_left(const struct session *s, uint64_t now_us)
+{
+	uint64_t idle = left(s->asked_us, limits(s->all)->idle_ttl_s * USEC_PER_SEC, now_us);
+	return MAX(idle, left(s->check_us, 0, now_us));
+}
+
+static uint64_t absolute_left(const struct session *s, uint64_t now_us)
+{
+	return left(s->born_us, limits(s->all)->absolute_ttl_s * USEC_PER_SEC, now_us);
+}
+
+uint64_t session_left_us(const struct session *s, uint64_t now_us)
+{
+	if (!s->all)
+		return 0;
+	if (s->state == SESSION_LOST)
+		return left(s->lost_us, SESSION_GRACE_US, now_us);
+	return MIN(idle_left(s, now_us), absolute_left(s, now_us));
+}
+
+void session_asked(struct session *s)
+{
+	s->asked_us = clock_boottime_us();
+}
+
+void session_hold(struct session *s)
+{
+	s->holds++;
+}
+
+/* ---- the end ---- */
+
+static void free_session(struct session *s)
+{
+	list_remove(&s->sessions);
+	exec_free(s->exec);
+	files_free(s->files);
+	link_close(s->link);
+	free(s->principal);
+	free(s->leftovers);
+	free(s->why_closed);
+	free(s->jobs);
+	free(s);
+}
+
+void session_release(struct session *s)
+{
+	CHECK(s->holds > 0);
+	s->holds--;
+	session_asked(s);
+	if (s->holds > 0)
+		return;
+	if (!s->all)
+		free_session(s);
+	else /* at once where it only waited for this; else to see when it will have been idle */
+		due_in(s->all, s->state >= SESSION_CLOSING ? 0 : session_left_us(s, s->asked_us));
+}
+
+static void on_destroyed(void *user, const char *leftovers)
+{
+	struct session *s = user;
+	s->destroyed = true;
+	if (leftovers) {
+		log_warning("sandbox %s left something behind: %s", s->sandbox_id, leftovers);
+		s->leftovers = xstrdup(leftovers);
+	}
+	due_in(s->all, 0);
+}
+
+static void destroy(struct session *s)
+{
+	struct sandbox *sandbox = TAKE_PTR(s->sandbox);
+	if (sandbox)
+		s->provider->destroy(sandbox, on_destroyed, s);
+}
+
+/* The sandbox ended by itself. */
+static void become_lost(struct session *s, const struct err *why)
+{
+	if (s->state != SESSION_LIVE)
+		return;
+	s->state = SESSION_LOST;
+	s->lost_us = clock_boottime_us();
+	audit_after(s, "session.lost", why->text);
+	due_in(s->all, SESSION_GRACE_US);
+}
+
+static void begin_close(struct session *s, const char *why)
+{
+	struct err gone;
+	if (s->state >= SESSION_CLOSING)
+		return;
+	s->state = SESSION_CLOSING;
+	s->why_closed = xstrdup(why);
+	(void)err_set(&gone, ERR_SANDBOX_LOST, 0, "the session was closed (%s)", why);
+	link_fail(s->link, &gone);
+	destroy(s);
+	due_in(s->all, 0);
+}
+
+/* Everything of it is gone: says so. */
+static void end_close(struct session *s)
+{
+	s->state = SESSION_CLOSED;
+	session_record_remove(s->all->config.store, s);
+	audit_after(s, "session.close", s->why_closed);
+}
+
+static void tell_waiters(struct session *s)
+{
+	while (!list_empty(&s->waiters)) {
+		struct session_waiter *w =
+			container_of(s->waiters.next, struct session_waiter, waiters);
+		list_remove(&w->waiters);
+		w->done(w->user, s->leftovers);
+		free(w);
+	}
+}
+
+void session_close(struct session *s, const char *why,
+	void (*done)(void *user, const char *leftovers), void *user)
+{
+	if (done) {
+		struct session_waiter *w = xcalloc(1, sizeof(*w));
+		w->done = done;
+		w->user = user;
+		list_append(&s->waiters, &w->waiters);
+	}
+	begin_close(s, why);
+	due_in(s->all, 0);
+}
+
+/* ---- what the sandbox and its link say ---- */
+
+static void on_exited(void *user, const struct err *why)
+{
+	struct session *s = user;
+	/* The link may not exist yet; it is made right after create(). */
+	link_fail(s->link, why);
+}
+
+static void on_ready(void *user, const struct link_hello *hello)
+{
+	struct session *s = user;
+	s->renewed_us = clock_boottime_us();
+	log_debug("sandbox %s is up: scb-agent %s (%s)", s->sandbox_id, hello->build,
+		hello->features);
+}
+
+static void on_link_lost(void *user, const struct err *why)
+{
+	struct session *s = user;
+	s->link_over = true;
+	if (!link_was_ready(s->link) && why->code == ERR_PROTOCOL)
+		audit_after(s, "link.auth_failed", why->text);
+	become_lost(s, why);
+	destroy(s);
+	due_in(s->all, 0);
+}
+
+/* An agent could say it without end, and a count loses nothing by being told late. */
+#define AUTH_EVENT_US (10 * USEC_PER_SEC)
+
+static void on_agent_event(void *user, uint16_t event, struct tlv_reader msg)
+{
+	struct session *s = user;
+	uint64_t count = 0, now = clock_boottime_us();
+	if (event != EVENT_AUTH_FAILED ||
+		(s->auth_event_us && now - s->auth_event_us < AUTH_EVENT_US))
+		return;
+	for (struct tlv t; tlv_next(&msg, &t);)
+		if (t.tag == TAG_COUNT && tlv_get_u64(&t, &count) < 0)
+			return;
+	s->auth_event_us = now;
+	_cleanup_free_ char *detail = xasprintf(
+		"agent-reported: %llu peers could not show the key", (unsigned long long)count);
+	audit_after(s, "link.auth_failed", detail);
+}
+
+static const struct link_events link_events = {
+	.ready = on_ready, .lost = on_link_lost, .event = on_agent_event};
+static const struct sandbox_events sandbox_events = {.exited = on_exited};
+
+/* ---- the beginning ---- */
+
+static struct session *session_new(struct sessions *m, const char *principal, bool implicit)
+{
+	struct session *s = xcalloc(1, sizeof(*s));
+	s->all = m;
+	s->provider = m->config.provider;
+	s->principal = xstrdup(principal);
+	s->implicit = implicit;
+	id_new('s', s->handle);
+	id_new('x', s->sandbox_id);
+	s->created_us = clock_realtime_us();
+	s->born_us = s->asked_us = s->renewed_us = clock_boottime_us();
+	list_init(&s->sessions);
+	list_init(&s->waiters);
+	return s;
+}
+
+static void fill_spec(const struct session *s, struct sandbox_spec *ret)
+{
+	const struct sessions_config *c = &s->all->config;
+	const struct policy_limits *l = limits(s->all);
+	*ret = (struct sandbox_spec){
+		.id = s->sandbox_id,
+		.runtime_dir = c->runtime_dir,
+		.agent_path = c->agent_path,
+		.kernels_dir = c->kernels_dir,
+		.memory_max = l->memory,
+		.workspace_size = l->workspace,
+		.tmp_size = l->tmp,
+		.shm_size = l->shm,
+		.cpus = l->cpus,
+		.pids_max = l->pids,
+		.mounts = c->mounts,
+		.n_mounts = c->n_mounts,
+		.lease_ms = SESSION_LEASE_MS,
+		.orphan_ms = 0,
+	};
+}
+
+/* Once create() has succeeded: the record, then the link and what stands on it. */
+static int connect_sandbox(struct session *s, struct err *err)
+{
+	struct sandbox *sandbox = s->sandbox;
+	struct sessions *m = s->all;
+	int r = session_record_put(m->config.store, s, sandbox->key, err);
+	if (r < 0)
+		return r;
+	r = link_new(
+		m->config.loop, TAKE_FD(sandbox->link_fd), sandbox->key, &link_events, s, &s->link);
+	if (r < 0) {
+		session_record_remove(m->config.store, s);
+		return err_set(err, ERR_INTERNAL, -r, "cannot watch the sandbox's link: %s",
+			uv_strerror(r));
+	}
+	s->exec = exec_new(s->link, sandbox->kernels_dir, sandbox->workspace);
+	s->files = files_new(s->link);
+	return 0;
+}
+
+/* The one that had to go before its time, for a new one: lost ones first, then implicit ones that
+ * nobody has named for two minutes, the longest forgotten first. */
+static struct session *evictable(struct sessions *m, const char *principal)
+{
+	struct session *best = NULL;
+	uint64_t now = clock_boottime_us();
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		if (principal && strcmp(s->principal, principal) != 0)
+			continue;
+		if (s->state == SESSION_LOST)
+			return s;
+		if (s->state != SESSION_LIVE || !s->implicit || s->holds ||
+			left(s->asked_us, SESSION_GRACE_US, now))
+			continue;
+		if (!best || s->asked_us < best->asked_us)
+			best = s;
+	}
+	return best;
+}
+
+/* Sessions of one principal (NULL: of all) that count against the caps. */
+static uint32_t count(struct sessions *m, const char *principal)
+{
+	uint32_t n = 0;
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		if (s->state < SESSION_CLOSING &&
+			(!principal || strcmp(s->principal, principal) == 0))
+			n++;
+	}
+	return n;
+}
+
+static int make_room(struct sessions *m, const char *principal, uint32_t max, struct err *err)
+{
+	while (count(m, principal) >= max) {
+		struct session *s = evictable(m, principal);
+		if (!s && principal)
+			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
+				"%u sessions are open, as many as one caller may have: pass the "
+				"`session` of one of them, or close one (session tool, actions "
+				"\"list\" and \"close\")",
+				max);
+		if (!s)
+			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
+				"%u sessions are open, as many as this broker may have: close one "
+				"or try again later",
+				max);
+		begin_close(s, "evicted for a new one");
+	}
+	return 0;
+}
+
+int sessions_open(struct sessions *m, const char *principal, bool implicit, struct session **ret,
+	struct err *err)
+{
+	struct sandbox_spec spec;
+	if (m->closing)
+		return err_set(err, ERR_CANCELLED, ECANCELED, "the broker is ending");
+	int r = make_room(m, principal, limits(m)->sessions_principal, err);
+	if (r == 0)
+		r = make_room(m, NULL, limits(m)->sessions, err);
+	if (r < 0)
+		return r;
+	struct session *s = session_new(m, principal, implicit);
+	fill_spec(s, &spec);
+	s->provider->capabilities(&spec, &s->caps);
+	r = audit(s, "session.open", implicit ? "implicit" : "asked for", err);
+	if (r < 0)
+		goto fail;
+	r = s->provider->create(m->config.loop, &spec, &sandbox_events, s, &s->sandbox, err);
+	if (r < 0) {
+		audit_after(s, "session.close", "no sandbox could be made");
+		goto fail;
+	}
+	s->caps = s->sandbox->caps;
+	list_append(&m->sessions, &s->sessions);
+	r = connect_sandbox(s, err);
+	if (r < 0) { /* it lives in the list until the sandbox is gone */
+		s->state = SESSION_CLOSING;
+		s->why_closed = xstrdup("it could not be recorded or reached");
+		s->link_over = true;
+		destroy(s);
+		return r;
+	}
+	due_in(m, MIN(SESSION_RENEW_US, session_left_us(s, s->born_us)));
+	*ret = s;
+	return 0;
+fail:
+	free_session(s);
+	return r;
+}
+
+/* ---- keeping and reaping ---- */
+
+static void on_jobs(void *user, struct exec_status *jobs, size_t n, const struct err *err)
+{
+	struct session *s = user;
+	bool busy = false;
+	(void)err; /* the link is lost: that ends it elsewhere */
+	s->checking = false;
+	for (size_t i = 0; i < n; i++)
+		busy |= jobs[i].state != JOB_DONE;
+	if (busy)
+		s->check_us = clock_boottime_us() + SESSION_BUSY_US;
+	else if (!s->holds && idle_left(s, clock_boottime_us()) == 0)
+		begin_close(s, "idle for too long");
+	due_in(s->all, 0);
+}
+
+/* A job that runs keeps its session, asked for or not. */
+static void check_idle(struct session *s, uint64_t now)
+{
+	if (s->holds || s->checking || idle_left(s, now))
+		return;
+	s->checking = true;
+	(void)exec_list(s->exec, on_jobs, s);
+}
+
+static void renew_lease(struct session *s, uint64_t now)
+{
+	static const struct link_stream_events nobody_waits = {0};
+	struct link_stream *stream;
+	if (!link_ready(s->link) || left(s->renewed_us, SESSION_RENEW_US, now))
+		return;
+	s->renewed_us = now;
+	_cleanup_buf_ struct buf b = BUF_INIT(64);
+	if (tlv_u64(&b, TAG_LEASE_MS, SESSION_LEASE_MS) == 0 &&
+		link_open(s->link, OP_LEASE, &b, &nobody_waits, NULL, &stream) < 0)
+		log_debug("the lease of sandbox %s was not renewed this time", s->sandbox_id);
+}
+
+/* How long until something is to be done about a live or lost session. */
+static uint64_t next_deadline(const struct session *s, uint64_t now)
+{
+	uint64_t us = session_left_us(s, now);
+	if (s->state == SESSION_LIVE) {
+		if (s->holds || s->checking)
+			us = absolute_left(s, now);
+		us = MIN(us, left(s->renewed_us, SESSION_RENEW_US, now));
+	}
+	return MAX(us, USEC_PER_MSEC);
+}
+
+static void tend(struct session *s, uint64_t now)
+{
+	if (s->state == SESSION_LIVE) {
+		renew_lease(s, now);
+		if (absolute_left(s, now) == 0)
+			begin_close(s, "its longest life is over");
+		else
+			check_idle(s, now);
+	} else if (s->state == SESSION_LOST && session_left_us(s, now) == 0) {
+		begin_close(s, "its sandbox was lost");
+	}
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+	struct sessions *m = container_of((uv_timer_t *)h, struct sessions, timer);
+	if (m->closed)
+		m->closed(m->closed_user);
+	free(m);
+}
+
+/* Every sandbox is destroyed: what is still held is left to its holders. */
+static void end_sessions(struct sessions *m)
+{
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		s->all = NULL;
+		list_remove(&s->sessions);
+		if (!s->holds)
+			free_session(s);
+	}
+	uv_close((uv_handle_t *)&m->timer, on_timer_closed);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+	struct sessions *m = container_of(t, struct sessions, timer);
+	uint64_t now = clock_boottime_us(), next_us = UINT64_MAX;
+	unsigned open = 0;
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		tend(s, now);
+		if (s->state == SESSION_CLOSING && s->destroyed && s->link_over)
+			end_close(s);
+		if (s->state == SESSION_CLOSED)
+			tell_waiters(s);
+		open += s->state != SESSION_CLOSED;
+		if (s->state == SESSION_CLOSED && !s->holds)
+			free_session(s);
+		else if (s->state < SESSION_CLOSING)
+			next_us = MIN(next_us, next_deadline(s, now));
+	}
+	if (m->closing && open == 0)
+		end_sessions(m);
+	else if (next_us != UINT64_MAX)
+		due_in(m, next_us);
+}
+
+/* ---- all of them ---- */
+
+struct sessions *sessions_new(const struct sessions_config *c)
+{
+	struct sessions *m = xcalloc(1, sizeof(*m));
+	m->config = *c;
+	list_init(&m->sessions);
+	(void)uv_timer_init(c->loop, &m->timer);
+	return m;
+}
+
+void sessions_close(struct sessions *m, void (*done)(void *user), void *user)
+{
+	m->closing = true;
+	m->closed = done;
+	m->closed_user = user;
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		begin_close(s, "the broker ended");
+	}
+	due_in(m, 0);
+}
