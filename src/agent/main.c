@@ -1,4 +1,181 @@
-int main(void)
+/* main.c: scb-agent, the program inside each sandbox (docs/agent-protocol.md).
+ *
+ *   scb-agent listen:FD CONFIGFD
+ *
+ * FD is a listening unix socket that the broker connects to; CONFIGFD holds the configuration
+ * (enum wire_boot). Everything else that was inherited is closed. Exit status 0 after an orderly
+ * end, 1 where it could not start, 2 for wrong arguments. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/child.h"
+#include "agent/config.h"
+#include "agent/evidence.h"
+#include "agent/job.h"
+#include "agent/jobstart.h"
+#include "agent/kernel.h"
+#include "agent/lease.h"
+#include "agent/loop.h"
+#include "agent/proc.h"
+#include "agent/streams.h"
+#include "agent/uplink.h"
+#include "agent/workspace.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* Three descriptors a job, five a kernel, and those of files and links. */
+#define WANTED_DESCRIPTORS 4096
+
+static struct config config;
+static const char *features[CHILD_FEATURES];
+
+static const struct stream_handler *const tables[] = {
+	job_handlers,
+	kernel_handlers,
+	workspace_handlers,
+	lease_handlers,
+	NULL,
+};
+
+static void on_down(void)
 {
-	return 0;
+	streams_close_all();
+	lease_link_down();
+}
+
+static const struct uplink_events link_events = {
+	.up = lease_link_up,
+	.down = on_down,
+	.frame = streams_frame,
+	.replaced = streams_close_all,
+	.drained = streams_writable,
+};
+
+static void before_sleep(void)
+{
+	uplink_flush();
+	lease_end_if_due();
+}
+
+static const struct loop_hooks hooks = {.children = proc_reap, .before_sleep = before_sleep};
+
+/* Closes everything that is not standard, the link, or named in the configuration. */
+static void close_others(int link_fd)
+{
+	int keep[CONFIG_JOIN_FDS + LIMIT_MOUNTS + 8] = {STDERR_FILENO, link_fd, config.workspace_fd,
+		config.oom_fd, config.pids_events_fd, config.memory_fd, config.pids_fd};
+	size_t n = 7;
+	for (size_t i = 0; i < config.n_join_fds; i++)
+		keep[n++] = config.join_fds[i];
+	for (size_t i = 0; i < config.n_mounts; i++)
+		keep[n++] = config.mounts[i].fd;
+	int highest = 0;
+	for (size_t i = 0; i < n; i++)
+		highest = MAX(highest, keep[i]);
+	for (int fd = 3; fd < highest; fd++) {
+		bool kept = false;
+		for (size_t i = 0; i < n; i++)
+			kept |= keep[i] == fd;
+		if (!kept)
+			(void)close(fd);
+	}
+	(void)fd_close_from(highest + 1);
+}
+
+/* Descriptors 0 to 2 are open, so that no other ever gets such a number. */
+static int open_standard(void)
+{
+	int fd;
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return -errno;
+	/* Nothing is read from outside, and nothing said on stdout. */
+	int r = dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 ? -errno : 0;
+	(void)close(fd);
+	return r;
+}
+
+static void set_up_process(void)
+{
+	(void)setsid();
+	(void)umask(022);
+	if (getpid() != 1)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < WANTED_DESCRIPTORS) {
+		r.rlim_cur = MIN(r.rlim_max, (rlim_t)WANTED_DESCRIPTORS);
+		(void)setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static int start(int link_fd, int config_fd)
+{
+	int r = open_standard();
+	if (r == 0)
+		r = config_read(config_fd, &config);
+	if (r < 0)
+		return r;
+	close_others(link_fd);
+	set_up_process();
+	r = child_init(&config);
+	if (r < 0)
+		return r;
+	child_features(&config, features);
+	jobs_init(&config);
+	jobstart_init(&config);
+	kernels_init(&config);
+	evidence_init(&config);
+	workspace_init(&config);
+	streams_init(tables);
+	r = loop_init();
+	if (r == 0)
+		r = fd_set_cloexec(link_fd, true);
+	if (r == 0)
+		r = proc_init(&config);
+	if (r == 0)
+		r = lease_init(&config);
+	if (r == 0)
+		r = uplink_listen(&config, link_fd, features, &link_events);
+	return r;
+}
+
+static int parse_fd(const char *text)
+{
+	uint64_t v;
+	return str_to_u64(text, INT32_MAX, &v) < 0 ? -1 : (int)v;
+}
+
+int main(int argc, char **argv)
+{
+	/* Before anything else: nobody looks into this process. */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	static const char listen_prefix[] = "listen:";
+	int link_fd = -1, config_fd = -1;
+	if (argc == 3 && str_starts(argv[1], listen_prefix)) {
+		link_fd = parse_fd(argv[1] + sizeof(listen_prefix) - 1);
+		config_fd = parse_fd(argv[2]);
+	}
+	if (link_fd <= STDERR_FILENO || config_fd < 0) {
+		(void)fprintf(stderr, "usage: scb-agent listen:FD CONFIGFD   (version %s)\n",
+			SCB_VERSION);
+		return 2;
+	}
+	int r = start(link_fd, config_fd);
+	if (r < 0) {
+		log_error("the agent cannot start: %s", strerror(-r));
+		return 1;
+	}
+	loop_run(&hooks);
 }

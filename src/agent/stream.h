@@ -31,6 +31,9 @@ void *stream_user(const struct stream *s);
 
 /* How many bytes of DATA may be sent now: credit, and room in the queue. */
 size_t stream_room(const struct stream *s);
+/* Whether a sender of many messages should go on now or wait for writable(). Messages need no
+ * credit, but room in the queue. */
+bool stream_may_send(const struct stream *s);
 /* n ≤ stream_room(s). Copied. */
 void stream_data(struct stream *s, const void *p, size_t n, bool fin);
 /* A message (≤ LIMIT_FRAME_PAYLOAD). */

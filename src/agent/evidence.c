@@ -1,0 +1,71 @@
+/* evidence.c: see evidence.h. */
+#include "agent/evidence.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "agent/proc.h"
+
+#define FREE_MIN (64 * KIB)
+
+static const struct config *config;
+
+void evidence_init(const struct config *c)
+{
+	config = c;
+}
+
+static bool read_text(int fd, char *text, size_t size)
+{
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* The number behind "name " at a line's start. */
+static uint64_t counter(int fd, const char *name)
+{
+	char text[512];
+	if (!read_text(fd, text, sizeof(text)))
+		return 0;
+	size_t n = strlen(name);
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, name, n) == 0 && line[n] == ' ')
+			return strtoull(line + n + 1, NULL, 10);
+	}
+	return 0;
+}
+
+void evidence_read(struct evidence *ret)
+{
+	ret->oom_kills = counter(config->oom_fd, "oom_kill");
+	ret->pids_max = counter(config->pids_events_fd, "max");
+}
+
+uint64_t evidence_number(int fd)
+{
+	char text[32];
+	return read_text(fd, text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
+}
+
+static bool is_full(const char *path)
+{
+	struct statvfs v;
+	if (statvfs(path, &v) < 0)
+		return false;
+	return (uint64_t)v.f_bavail * v.f_frsize < FREE_MIN || (v.f_files && !v.f_favail);
+}
+
+bool evidence_disk_full(void)
+{
+	return is_full(config->workspace) || is_full(config->tmp);
+}
+
+bool evidence_at_process_limit(void)
+{
+	return config->pids_events_fd < 0 && config->rlimit_nproc &&
+	       proc_count_threads() >= config->rlimit_nproc;
+}

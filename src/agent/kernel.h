@@ -1,0 +1,86 @@
+/* kernel.h: live interpreters that run cells one after the other (docs/agent-protocol.md,
+ * "Kernels").
+ *
+ * A kernel is a program under a supervisor, as a command is, with one more descriptor: a socket
+ * over which it is given cells and says how they ended. What comes over it is hostile input: a
+ * kernel that breaks the protocol is killed.
+ *
+ * kernel.c has its life and its cells, kernelops.c the operations. */
+#pragma once
+
+#include "agent/config.h"
+#include "agent/job.h"
+#include "agent/jobstart.h"
+
+enum kernel_state {
+	KERNEL_DOWN,     /* never started, or ended */
+	KERNEL_STARTING, /* until READY */
+	KERNEL_UP,
+	KERNEL_ENDING, /* told to stop, or killed; until the last process of its tree is gone */
+};
+
+/* What a kernel that died said of itself, or READY did; short texts. */
+#define KERNEL_TEXT 64
+
+struct kernel {
+	struct list node;
+	char *name;
+	struct text_list argv, env;
+	char *cwd;
+	enum kernel_state state;
+	uint32_t generation;
+	pid_t pid;
+	char language[KERNEL_TEXT], engine[KERNEL_TEXT], version[KERNEL_TEXT];
+
+	struct proc *proc;
+	struct source socket;
+	uint8_t *in;
+	size_t in_len;
+	struct buf out;
+
+	struct job *current;
+	struct job *speaker; /* whose output it is: current, or the last one */
+	struct list queue;
+	size_t n_queued;
+	struct timer ladder; /* of current, being interrupted; of a start that takes long */
+	unsigned ladder_step;
+	bool broke_protocol, start_took_long, stop_asked, interrupted;
+
+	struct list stops; /* streams of OP_KERNEL_STOP that wait for its end */
+};
+
+/* c is kept. Call once. */
+void kernels_init(const struct config *c);
+struct kernel *kernel_find(const char *name);
+struct list *kernels_all(void);
+/* A new one, KERNEL_DOWN, with the given parts (taken). NULL where there are LIMIT_KERNELS. */
+struct kernel *kernel_define(
+	const char *name, struct text_list *argv, struct text_list *env, char **cwd);
+/* From KERNEL_DOWN to KERNEL_STARTING; where it cannot be, its queue is told. */
+void kernel_start(struct kernel *k);
+/* One SIGINT to its process group, where a cell runs. */
+void kernel_interrupt(struct kernel *k);
+/* Ends its tree and cancels its cells. */
+void kernel_stop(struct kernel *k);
+
+/* ---- for jobs ---- */
+
+/* Puts a cell (j->cell is the CELL frame's payload) behind those that wait in the kernel of that
+ * name, and starts the kernel where it is not running. WIRE_OK, WIRE_NOT_FOUND or WIRE_LIMIT. */
+enum wire_status kernel_queue_cell(struct job *j, const char *name);
+/* Place of a queued cell, 1: next. */
+uint32_t kernel_queue_position(const struct job *j);
+/* By the ladder of j->cause; a queued cell is taken out at once. */
+void kernel_cancel_cell(struct job *j);
+/* A signal to the group of the kernel, where j runs in it. */
+void kernel_signal_cell(struct job *j, int sig);
+/* Bytes of standard input for a cell (n ≤ KERNEL_INPUT). False where it does not run yet, or its
+ * kernel has not read the last ones: try again after a moment. */
+#define KERNEL_INPUT (64 * KIB)
+bool kernel_input(struct job *j, const uint8_t *p, size_t n, bool fin);
+/* The record is about to be freed. */
+void kernel_forget_job(struct job *j);
+
+/* kernelops.c */
+void kernel_tell_stopped(struct kernel *k);
+extern const struct stream_handler kernel_handlers[];

@@ -1,0 +1,151 @@
+/* tree.c: see tree.h. Reads /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN), and where the
+ * kernel has none, the parent of every process in /proc. */
+#include "agent/tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+static struct {
+	pid_t pid[TREE_PASS];
+	size_t n;
+	size_t threads;
+} found;
+
+static void add(pid_t pid)
+{
+	if (pid > 1 && found.n < TREE_PASS)
+		found.pid[found.n++] = pid;
+}
+
+/* The numbers in one "children" file. False where there is no such file. */
+static bool read_children(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	char text[4096];
+	pid_t pid = 0;
+	for (;;) {
+		ssize_t n = read(fd, text, sizeof(text));
+		if (n <= 0)
+			break;
+		for (ssize_t i = 0; i < n; i++) {
+			if (text[i] >= '0' && text[i] <= '9') {
+				pid = pid * 10 + (text[i] - '0');
+			} else {
+				add(pid);
+				pid = 0;
+			}
+		}
+	}
+	add(pid);
+	return true;
+}
+
+/* Children of every thread. False where the kernel does not list them. */
+static bool add_children(pid_t pid)
+{
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return true; /* it has gone */
+	bool listed = true;
+	for (struct dirent *e; listed && (e = readdir(dir));) {
+		if (e->d_name[0] == '.')
+			continue;
+		found.threads++;
+		char file[128];
+		(void)snprintf(file, sizeof(file), "%s/%.20s/children", path, e->d_name);
+		listed = read_children(file) || access(path, F_OK) < 0;
+	}
+	(void)closedir(dir);
+	return listed;
+}
+
+/* Parent of a process by the fourth field of its stat; 0 where it has gone. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], text[512];
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	/* The name before it may hold anything, a parenthesis too. */
+	const char *p = strrchr(text, ')');
+	return p && strlen(p) > 4 ? (pid_t)strtol(p + 4, NULL, 10) : 0;
+}
+
+/* Without lists of children: everything whose parent is of the tree. */
+static void add_children_by_parent(pid_t pid)
+{
+	DIR *dir = opendir("/proc");
+	if (!dir)
+		return;
+	for (struct dirent *e; (e = readdir(dir));) {
+		pid_t other = (pid_t)strtol(e->d_name, NULL, 10);
+		if (other > 1 && parent_of(other) == pid)
+			add(other);
+	}
+	(void)closedir(dir);
+}
+
+static void expand(pid_t pid)
+{
+	static bool by_parent;
+	if (!by_parent) {
+		size_t n = found.n;
+		if (add_children(pid))
+			return;
+		by_parent = true;
+		found.n = n;
+	}
+	add_children_by_parent(pid);
+}
+
+/* Fills found with every descendant, sending sig to each before its children are looked up. */
+static void collect(tree_keep_fn keep, int sig)
+{
+	found.n = 0;
+	expand(getpid());
+	size_t n = 0;
+	for (size_t i = 0; i < found.n; i++)
+		if (!keep || !keep(found.pid[i]))
+			found.pid[n++] = found.pid[i];
+	found.n = n;
+	found.threads = 0;
+	for (size_t i = 0; i < found.n; i++) {
+		if (sig)
+			(void)kill(found.pid[i], sig);
+		expand(found.pid[i]);
+	}
+}
+
+size_t tree_kill_pass(tree_keep_fn keep)
+{
+	collect(keep, SIGSTOP);
+	for (size_t i = 0; i < found.n; i++)
+		(void)kill(found.pid[i], SIGKILL);
+	return found.n;
+}
+
+size_t tree_signal(tree_keep_fn keep, int sig)
+{
+	collect(keep, sig);
+	return found.n;
+}
+
+size_t tree_threads(tree_keep_fn keep)
+{
+	collect(keep, 0);
+	return found.threads;
+}

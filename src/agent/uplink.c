@@ -1,0 +1,335 @@
+/* uplink.c: see uplink.h. */
+#include "agent/uplink.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/loop.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "wire/auth.h"
+#include "wire/tlv.h"
+
+/* Peers that have not shown the key yet; one more pushes out the oldest, so that nobody can keep
+ * the broker away by holding all places. */
+#define PENDING        8
+#define PENDING_TIME   (5 * USEC_PER_SEC)
+#define PENDING_FRAME  64 /* the longest payload before the key was shown */
+#define BULK_MARK      (512 * KIB)
+#define INPUT_SIZE     (FRAME_HEADER + LIMIT_FRAME_PAYLOAD)
+#define OUTPUT_COMPACT (64 * KIB)
+
+enum conn_state { CONN_WAIT_CHALLENGE, CONN_WAIT_CONFIRM, CONN_UP };
+
+struct conn {
+	struct source source;
+	struct list node; /* among the pending ones */
+	struct timer deadline;
+	enum conn_state state;
+	int fd;
+	uint8_t expected[SHA256_SIZE];
+	uint8_t *in;
+	size_t in_len;
+	struct buf out;
+	size_t out_sent;
+	bool broken;
+};
+
+static struct {
+	struct source source;
+	int fd;
+	uint8_t *key;
+	uint8_t boot_id[16];
+	uint64_t started_us;
+	const char *const *features;
+	const struct uplink_events *events;
+	struct conn *up;
+	struct list pending;
+	size_t n_pending;
+	uint64_t failures, failures_told;
+	bool was_full;
+} self = {.fd = -1, .source.fd = -1};
+
+static void conn_free(struct conn *c)
+{
+	loop_remove(&c->source);
+	timer_cancel(&c->deadline);
+	if (!list_empty(&c->node)) {
+		list_remove(&c->node);
+		self.n_pending--;
+	}
+	fd_closep(&c->fd);
+	buf_done(&c->out);
+	free(c->in);
+	free(c);
+}
+
+static void tell_failures(void)
+{
+	if (!self.up || self.failures == self.failures_told)
+		return;
+	_cleanup_buf_ struct buf b = BUF_INIT(64);
+	CHECK(tlv_u64(&b, TAG_COUNT, self.failures) == 0);
+	self.failures_told = self.failures;
+	uplink_event(EVENT_AUTH_FAILED, &b);
+}
+
+static void pending_failed(struct conn *c)
+{
+	conn_free(c);
+	self.failures++;
+	tell_failures();
+}
+
+static void on_deadline(struct timer *t)
+{
+	pending_failed(container_of(t, struct conn, deadline));
+}
+
+static void conn_queue(struct conn *c, uint8_t type, uint16_t flags, uint32_t stream,
+	const void *payload, size_t len)
+{
+	if (frame_append(&c->out, type, flags, stream, payload, len) < 0)
+		c->broken = true;
+}
+
+static void conn_write(struct conn *c)
+{
+	while (!c->broken && c->out_sent < c->out.len) {
+		ssize_t n = write(c->fd, c->out.data + c->out_sent, c->out.len - c->out_sent);
+		if (n > 0) {
+			c->out_sent += (size_t)n;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		c->broken = errno != EAGAIN;
+		break;
+	}
+	if (c->out_sent == c->out.len) {
+		c->out_sent = 0;
+		buf_clear(&c->out);
+		if (c->out.cap > OUTPUT_COMPACT) /* a burst is over: give its memory back */
+			buf_done(&c->out);
+	} else if (c->out_sent > OUTPUT_COMPACT) {
+		buf_consume(&c->out, c->out_sent);
+		c->out_sent = 0;
+	}
+	loop_change(&c->source, c->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void queue_hello(struct conn *c)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	int r = tlv_u64(&b, TAG_PROTOCOL_MIN, WIRE_PROTOCOL);
+	r |= tlv_u64(&b, TAG_PROTOCOL_MAX, WIRE_PROTOCOL);
+	r |= tlv_str(&b, TAG_BUILD, SCB_VERSION);
+	r |= tlv_bytes(&b, TAG_BOOT_ID, self.boot_id, sizeof(self.boot_id));
+	r |= tlv_u64(&b, TAG_UPTIME_MS, (clock_boottime_us() - self.started_us) / USEC_PER_MSEC);
+	for (const char *const *f = self.features; *f; f++)
+		r |= tlv_str(&b, TAG_FEATURE, *f);
+	CHECK(r == 0);
+	conn_queue(c, FRAME_HELLO, 0, 0, b.data, b.len);
+}
+
+static void become_up(struct conn *c)
+{
+	timer_cancel(&c->deadline);
+	list_remove(&c->node);
+	self.n_pending--;
+	c->state = CONN_UP;
+	if (self.up) {
+		conn_free(self.up);
+		self.up = NULL;
+		self.events->replaced();
+	}
+	self.up = c;
+	self.was_full = false;
+	queue_hello(c);
+	self.events->up();
+	tell_failures();
+}
+
+/* True where the peer goes on as the protocol asks. */
+static bool handshake(struct conn *c, const struct frame *f)
+{
+	if (c->state == CONN_WAIT_CHALLENGE) {
+		if (f->type != FRAME_CHALLENGE || f->len != AUTH_CHALLENGE ||
+			memcmp(f->payload, auth_sync, AUTH_SYNC) != 0)
+			return false;
+		const uint8_t *nonce_b = f->payload + AUTH_SYNC;
+		uint8_t proof[AUTH_PROOF];
+		id_random(proof, AUTH_NONCE);
+		auth_agent_mac(self.key, nonce_b, proof, proof + AUTH_NONCE);
+		auth_broker_mac(self.key, proof, nonce_b, c->expected);
+		conn_queue(c, FRAME_PROOF, 0, 0, proof, sizeof(proof));
+		c->state = CONN_WAIT_CONFIRM;
+		return true;
+	}
+	if (f->type != FRAME_CONFIRM || f->len != SHA256_SIZE ||
+		!id_equal(f->payload, c->expected, SHA256_SIZE))
+		return false;
+	become_up(c);
+	return true;
+}
+
+/* False where the peer is to be dropped. */
+static bool take_frames(struct conn *c)
+{
+	size_t at = 0;
+	while (at < c->in_len) {
+		const uint8_t *p = c->in + at;
+		size_t n = c->in_len - at;
+		if (c->state != CONN_UP && n >= FRAME_HEADER && wire_get32(p + 8) > PENDING_FRAME)
+			return false;
+		struct frame f;
+		ssize_t r = frame_parse(p, n, &f);
+		if (r < 0)
+			return false;
+		if (r == 0)
+			break;
+		at += (size_t)r;
+		bool good = c->state == CONN_UP ? self.events->frame(&f) : handshake(c, &f);
+		if (!good || c->broken)
+			return false;
+	}
+	c->in_len -= at;
+	if (c->in_len && at)
+		memmove(c->in, c->in + at, c->in_len);
+	return true;
+}
+
+static void up_lost(void)
+{
+	struct conn *c = self.up;
+	self.up = NULL;
+	conn_free(c);
+	self.events->down();
+}
+
+static void conn_lost(struct conn *c)
+{
+	if (c == self.up)
+		up_lost();
+	else
+		pending_failed(c);
+}
+
+static void on_conn(struct source *s, uint32_t events)
+{
+	struct conn *c = container_of(s, struct conn, source);
+	/* What waits to be written goes out with the flush at the end of the round. */
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	ssize_t n = read(c->fd, c->in + c->in_len, INPUT_SIZE - c->in_len);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0)
+		c->in_len += (size_t)n;
+	if (n <= 0 || !take_frames(c)) {
+		conn_lost(c);
+		return;
+	}
+	if (c->state != CONN_UP) {
+		conn_write(c);
+		if (c->broken)
+			conn_lost(c);
+	}
+}
+
+static void on_accept(struct source *s, uint32_t events)
+{
+	(void)events;
+	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
+	if (self.n_pending == PENDING)
+		pending_failed(container_of(self.pending.next, struct conn, node));
+	struct conn *c = xcalloc(1, sizeof(*c));
+	c->fd = fd;
+	c->source = (struct source){.fd = -1, .ready = on_conn};
+	/* Only the pages that bytes reach are ever touched. */
+	c->in = xmalloc(INPUT_SIZE);
+	buf_init(&c->out, LIMIT_LINK_OUT_QUEUE);
+	list_init(&c->node);
+	timer_init(&c->deadline, on_deadline);
+	if (loop_add(&c->source, fd, EPOLLIN) < 0) {
+		conn_free(c);
+		return;
+	}
+	list_append(&self.pending, &c->node);
+	self.n_pending++;
+	timer_set(&c->deadline, PENDING_TIME);
+}
+
+int uplink_listen(struct config *c, int listen_fd, const char *const *features,
+	const struct uplink_events *events)
+{
+	self.key = mmap(NULL, AUTH_KEY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (self.key == MAP_FAILED || madvise(self.key, AUTH_KEY, MADV_DONTFORK) < 0)
+		return -errno;
+	memcpy(self.key, c->key, AUTH_KEY);
+	explicit_bzero(c->key, AUTH_KEY);
+	memcpy(self.boot_id, c->boot_id, sizeof(self.boot_id));
+	self.started_us = clock_boottime_us();
+	self.features = features;
+	self.events = events;
+	self.fd = listen_fd;
+	list_init(&self.pending);
+	self.source.ready = on_accept;
+	int r = fd_set_nonblock(listen_fd, true);
+	return r < 0 ? r : loop_add(&self.source, listen_fd, EPOLLIN);
+}
+
+bool uplink_is_up(void)
+{
+	return self.up != NULL;
+}
+
+void uplink_send(uint8_t type, uint16_t flags, uint32_t stream, const void *payload, size_t len)
+{
+	if (self.up && !self.up->broken)
+		conn_queue(self.up, type, flags, stream, payload, len);
+}
+
+void uplink_event(enum wire_event event, const struct buf *tlvs)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	uint8_t number[2];
+	wire_put16(number, (uint16_t)event);
+	CHECK(buf_append(&b, number, sizeof(number)) == 0);
+	if (tlvs)
+		CHECK(buf_append(&b, tlvs->data, tlvs->len) == 0);
+	uplink_send(FRAME_EVENT, 0, 0, b.data, b.len);
+}
+
+size_t uplink_room(void)
+{
+	if (!self.up || self.up->broken)
+		return 0;
+	size_t queued = self.up->out.len - self.up->out_sent;
+	if (queued < BULK_MARK)
+		return BULK_MARK - queued;
+	self.was_full = true;
+	return 0;
+}
+
+void uplink_flush(void)
+{
+	struct conn *c = self.up;
+	if (c && c->out_sent < c->out.len) {
+		conn_write(c);
+		/* What waited for room queues more, which goes out at once. */
+		if (!c->broken && self.was_full && uplink_room() > BULK_MARK / 2) {
+			self.was_full = false;
+			self.events->drained();
+			conn_write(c);
+		}
+	}
+	if (c && c->broken)
+		up_lost();
+}

@@ -1,0 +1,38 @@
+/* uplink.h: the agent's end of the link: accepts brokers on a listening socket, lets in the one
+ * that shows the key (wire/auth.h), reads its frames and queues what goes back.
+ *
+ * There is one link at a time: an authenticated newcomer replaces the old one. Nothing here blocks:
+ * what the broker does not take waits in a queue of at most LIMIT_LINK_OUT_QUEUE, and a broker that
+ * lets it overflow, or breaks the protocol, loses the link. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/config.h"
+#include "base/buf.h"
+#include "wire/frame.h"
+
+struct uplink_events {
+	void (*up)(void);   /* HELLO is queued */
+	void (*down)(void); /* not called where a newcomer takes over: then up() alone */
+	/* A frame of the authenticated broker. False: it breaks the protocol. */
+	bool (*frame)(const struct frame *f);
+	void (*replaced)(void); /* the old link is gone; up() follows */
+	void (*drained)(void);  /* uplink_room() has become greater than 0 again */
+};
+
+/* Takes listen_fd, and the key out of c (which is wiped there: a forked child never has it).
+ * features ends with NULL; borrowed. 0, or a negative errno. */
+int uplink_listen(struct config *c, int listen_fd, const char *const *features,
+	const struct uplink_events *events) MUST_CHECK;
+bool uplink_is_up(void);
+/* Queues a frame; without a link it is dropped. Goes out with uplink_flush(). */
+void uplink_send(uint8_t type, uint16_t flags, uint32_t stream, const void *payload, size_t len);
+/* EVENT, on stream 0. tlvs may be NULL. */
+void uplink_event(enum wire_event event, const struct buf *tlvs);
+/* Bytes that may be queued before senders of bulk should wait for drained(). */
+size_t uplink_room(void);
+/* Once a round, before the loop sleeps: writes what is queued, in one write where it can. */
+void uplink_flush(void);
