@@ -1,6 +1,7 @@
 """Tests of the Python kernel, with IPython and with the packages hidden. Prints TAP."""
 
 import base64
+import importlib.util
 import json
 import os
 import struct
@@ -8,7 +9,10 @@ import sys
 import time
 import unittest
 
-from driver import (
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+from driver import (  # noqa: E402
     CELL, CODE, DATA, ENGINE, ERROR, EXIT, FIN, INTERRUPTED, LANGUAGE, OK, VERSION,
     Kernel, KernelDied, tlv,
 )
@@ -17,8 +21,6 @@ TABLE = "application/vnd.scb.table+json"
 
 
 def has(module):
-    import importlib.util
-
     return importlib.util.find_spec(module) is not None
 
 
@@ -159,7 +161,7 @@ class Both:
 
     def test_memory_error(self):
         self.fails("import resource\n"
-                   "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, resource.RLIM_INFINITY))\n"
+                   "resource.setrlimit(resource.RLIMIT_AS, (700 << 20, resource.RLIM_INFINITY))\n"
                    "try:\n    a = [b'x' * 10**7 for _ in range(10**4)]\n"
                    "finally:\n    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))", "MemoryError")
         self.ok("40 + 2", "42")
@@ -592,41 +594,5 @@ class Figures(Case):
         self.assertEqual(os.listdir(self.kernel.cwd), [])
 
 
-class TapResult(unittest.TestResult):
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-
-    def _line(self, status, test, note=""):
-        self.count += 1
-        name = str(test).replace("__main__.", "").replace("#", "")
-        print(f"{status} {self.count} - {name}{note}", flush=True)
-
-    def addSuccess(self, test):
-        self._line("ok", test)
-
-    def addSkip(self, test, reason):
-        self._line("ok", test, f" # SKIP {reason}")
-
-    def addFailure(self, test, error):
-        super().addFailure(test, error)
-        self._fail(test, error)
-
-    def addError(self, test, error):
-        super().addError(test, error)
-        self._fail(test, error)
-
-    def _fail(self, test, error):
-        self._line("not ok", test)
-        for line in self._exc_info_to_string(error, test).splitlines():
-            print("# " + line)
-
-
 if __name__ == "__main__":
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
-    if len(sys.argv) > 1:
-        suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:], sys.modules["__main__"])
-    result = TapResult()
-    suite.run(result)
-    print(f"1..{result.count}")
-    sys.exit(not result.wasSuccessful())
+    tap.main()
