@@ -66,7 +66,7 @@ async function talk (make, era, step) {
       assert.match(r.content[0].text, /comand/)
     })
     await step('presents a file and reads it by URI', async () => {
-      await call({ name: 'files', arguments: { action: 'write', path: 'a.txt', text: 'hello' } })
+      await call({ name: 'files', arguments: { action: 'write', path: 'a.txt', content: 'hello' } })
       const r = await call({ name: 'present_output', arguments: { path: 'a.txt' } })
       const { contents } = await client.readResource({ uri: r.structuredContent.uri })
       assert.equal(contents[0].text, 'hello')

@@ -150,7 +150,7 @@ class Ends(unittest.TestCase):
         """everything that ran stands in the audit log: start before end, with ids and no secret"""
         c = self.serve()
         c.tool("run_command", command="echo hello; exit 4")
-        c.tool("files", action="write", path="o.txt", text="x")
+        c.tool("files", action="write", path="o.txt", content="x")
         c.tool("present_output", path="o.txt")
         c.tool("present_output", path="../etc/passwd")
         c.close()

@@ -187,7 +187,7 @@ class Lists(Case):
             "run_code": [c.tool("run_code", language="python", code=code) for code in ("1", "1/0", "print(1)", "x = = 1")],
             "job": [c.tool("job", action="wait", job=job.job), c.tool("job", action="list"),
                     c.tool("job", action="read", job=job.job)],
-            "files": [c.tool("files", action="write", path="a/b.txt", text="one\ntwo\n"), c.tool("files", action="list"),
+            "files": [c.tool("files", action="write", path="a/b.txt", content="one\ntwo\n"), c.tool("files", action="list"),
                       c.tool("files", action="stat", path="a/b.txt"), c.tool("files", action="read", path="a/b.txt")],
             "present_output": [c.tool("present_output", path="a/b.txt")],
             "session": [c.tool("session", action="info"), c.tool("session", action="list")],

@@ -90,7 +90,7 @@ class Commands(Case):
             piece = self.client.tool("job", action="read", session=s, job=r.job, offset=len(data), length=65536,
                                      encoding="base64")
             self.assertFalse(piece.is_error, piece.text)
-            total = piece.data.get("total", piece.data.get("bytes"))
+            total = piece.totalBytes
             got = base64.b64decode(piece.data["data"])
             self.assertTrue(got, str(piece))
             data += got
@@ -310,7 +310,7 @@ class Limits(Case):
         self.assertIn("disk_full", str(r.exit), str(r))
         self.assertLess(abs(free - os.statvfs("/").f_bavail * os.statvfs("/").f_frsize), 200 << 20)
         self.assertDone(self.sh("rm /workspace/big", session=s))
-        w = self.client.tool("files", action="write", session=s, path="small.txt", text="x")
+        w = self.client.tool("files", action="write", session=s, path="small.txt", content="x")
         self.assertFalse(w.is_error, w.text)
         self.assertDone(self.sh("cat /workspace/small.txt", session=s))
 

@@ -23,7 +23,7 @@ class Valgrind(unittest.TestCase):
             s = c.tool("session", action="open").session
             c.tool("run_code", language="python", code="x = 1", session=s)
             c.tool("run_command", command="echo hello; head -c 2000000 /dev/urandom", session=s)
-            c.tool("files", action="write", path="a.txt", text="hello", session=s)
+            c.tool("files", action="write", path="a.txt", content="hello", session=s)
             c.tool("files", action="list", session=s)
             r = c.tool("present_output", path="a.txt", session=s)
             c.request("resources/read", {"uri": r.uri}).result(10)
