@@ -75,7 +75,7 @@ async function talk (make, era, step) {
     })
     await step('hears of progress', async () => {
       const heard = []
-      await call({ name: 'run_command', arguments: { command: 'for i in 1 2 3 4 5; do echo $i; sleep 0.5; done' } },
+      await call({ name: 'run_command', arguments: { command: 'for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.5; done' } },
         { onprogress: p => heard.push(p.progress) })
       assert.ok(heard.length > 0)
     })

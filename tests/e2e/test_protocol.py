@@ -255,12 +255,12 @@ class Concurrency(Case):
         """progress only with a token, rising, and none after the result"""
         self.sh("sleep 1.2")
         self.assertEqual([], [m for _, m in self.client.notifications if m["method"] == "notifications/progress"])
-        call = self.client.start("run_command", {"progressToken": "t-1"}, command="for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done")
+        call = self.client.start("run_command", {"progressToken": "t-1"}, command="for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.5; done")
         self.client.finish(call)
         ended = time.monotonic()
         self.sh("sleep 0.3")
         got = [(at, m["params"]) for at, m in self.client.notifications if m["method"] == "notifications/progress"]
-        self.assertTrue(got, "no progress in 3 s")
+        self.assertTrue(got, "no progress in 3.5 s")
         self.assertEqual({"t-1"}, {p["progressToken"] for _, p in got})
         values = [p["progress"] for _, p in got]
         self.assertEqual(sorted(set(values)), values)

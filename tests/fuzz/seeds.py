@@ -4,6 +4,7 @@
 Committed findings (tests/fuzz/found/TARGET/…) are copied beside them, so that they are tried first
 in every later run.
 """
+import json
 import os
 import shutil
 import struct
@@ -41,6 +42,21 @@ def short(kind, stream, *tlvs, fin=False, code=None, raw=None):
 
 STATUS = [(96, 3), (97, 1), (98, 1), (99, 7), (100, "disk_full"), (101, 1700000000000000), (102, 1234), (104, 5), (105, "hello"),
           (106, ""), (107, 0)]
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def rpc(method, params=None, id=1):
+    message = {"jsonrpc": "2.0", "method": method}
+    if id is not None:
+        message["id"] = id
+    if params is not None:
+        message["params"] = params
+    return json.dumps(message).encode() + b"\n"
+
+
+def call(tool, **arguments):
+    return rpc("tools/call", {"name": tool, "arguments": arguments})
+
 
 SEEDS = {
     "wire": [
@@ -66,6 +82,22 @@ SEEDS = {
         b"\x01\x00" + short(CREDIT, 1, raw=struct.pack(">I", 65536)) + short(CREDIT, 2, raw=struct.pack(">I", 2**31)),
         b"\x01\xff" + short(RESET, 3, raw=b"\x00\x14") + short(PING, 0, raw=b"hi") + short(EVENT, 0, short_tlv(29, 1), code=1),
     ],
+    "mcp": [b"\xff" + lines for lines in (
+        rpc("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}})
+        + rpc("notifications/initialized", id=None) + rpc("ping", id="a") + rpc("tools/list", {"cursor": ""}),
+        rpc("server/discover", {"_meta": META}) + rpc("tools/list", {"_meta": META}) + rpc("resources/list", {"_meta": META}),
+        rpc("resources/read", {"uri": "resource://scb/o-0000/x", "_meta": META}) + rpc("resources/read", {"uri": "x"}),
+        rpc("prompts/list") + rpc("resources/templates/list") + rpc("logging/setLevel", {"level": "info"}),
+        call("run_command", command="echo", env={"A": "b"}, timeout_s=1, wait_s=0.5, stdin="x", idempotency_key="k"),
+        call("run_command", argv=["a", "b"], cwd="x", stdin_open=True) + call("run_code", language="python", code="1", kernel="k"),
+        call("job", action="read", job="j-0", stream="both", offset=1, length=2, encoding="base64"),
+        call("job", action="signal", job="j-0", signal="TERM") + call("job", action="input", job="j-0", input="x", close=True),
+        call("files", action="write", path="a", content="eA==", encoding="base64", append=True, offset=3),
+        call("files", action="edit", path="a", old_text="x", new_text="y", all=True) + call("files", action="list", depth=2),
+        call("present_output", path="a", title="t") + call("session", action="open") + call("session", action="close", session="s-0"),
+        rpc("notifications/cancelled", {"requestId": 1}, id=None) + rpc("tools/call", {"name": "x", "_meta": {"progressToken": 1}}),
+        b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}\r\n\r\n[[[[]]]]\n{"a":\xff}\n' + b"[" * 100 + b"\n",
+    )],
     "exec": [
         b"\x01" + b"".join(tlv(t, v) for t, v in STATUS),
         b"\x00\xff" + b"".join(short(END, i, *[short_tlv(t, v) for t, v in STATUS], code=0) for i in range(1, 22)),
