@@ -82,6 +82,18 @@ SEEDS = {
         b"\x01\x00" + short(CREDIT, 1, raw=struct.pack(">I", 65536)) + short(CREDIT, 2, raw=struct.pack(">I", 2**31)),
         b"\x01\xff" + short(RESET, 3, raw=b"\x00\x14") + short(PING, 0, raw=b"hi") + short(EVENT, 0, short_tlv(29, 1), code=1),
     ],
+    "agent": [
+        b"\x00" + frame(CHALLENGE, 0, bytes(48)),
+        b"\x01" + short(OPEN, 1, short_tlv(18, "a/b.txt"), short_tlv(24, 0o644), short_tlv(37, 1), code=35)
+        + short(DATA, 1, raw=b"hello\nneedle\n", fin=True) + short(OPEN, 2, short_tlv(18, "a/b.txt"), short_tlv(40, 1), code=34)
+        + short(OPEN, 3, short_tlv(18, "a"), short_tlv(31, "needle"), short_tlv(28, 10), code=39)
+        + short(OPEN, 4, short_tlv(18, "."), short_tlv(27, 3), short_tlv(28, 10), code=33)
+        + short(OPEN, 5, short_tlv(18, "a/b.txt"), code=40) + short(OPEN, 6, short_tlv(18, "a/b.txt"), short_tlv(19, "c"), code=37)
+        + short(OPEN, 7, short_tlv(18, "c"), code=32) + short(OPEN, 8, short_tlv(18, "a"), short_tlv(39, 1), code=38),
+        b"\x01" + b"".join(short(OPEN, op, short_tlv(18, "../../etc/passwd"), code=op) for op in range(32, 41)),
+        b"\x01" + short(OPEN, 1, short_tlv(18, "x/y/z"), short_tlv(37, 1), code=36) + short(RESET, 1, raw=b"\x00\x00")
+        + short(CREDIT, 2, raw=b"\x00\x01\x00\x00") + short(PING, 0, raw=b"12345678"),
+    ],
     "mcp": [b"\xff" + lines for lines in (
         rpc("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}})
         + rpc("notifications/initialized", id=None) + rpc("ping", id="a") + rpc("tools/list", {"cursor": ""}),
