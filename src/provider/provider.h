@@ -110,5 +110,7 @@ int provider_select(const char *value, const struct provider **ret, struct err *
 /* Removes what sandboxes of dead brokers left under runtime_dir (and cgroups, uid locks). Blocking,
  * quick; the number removed. */
 int provider_sweep(const char *runtime_dir);
-/* Main of the hidden `scb launch …`: cgroups, staging, uid, then exec (src/provider/launch.c). */
-int provider_launch_main(int argc, char **argv);
+/* scb-agent and kernels/ beside this program, else where they are installed; SCB_AGENT and
+ * SCB_KERNELS override. The caller frees. */
+char *provider_agent_path(void);
+char *provider_kernels_dir(void);

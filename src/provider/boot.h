@@ -1,0 +1,23 @@
+/* boot.h: what an agent reads at its start (enum wire_boot), and the environment of its jobs. */
+#pragma once
+
+#include "base/buf.h"
+#include "provider/provider.h"
+
+struct boot {
+	const struct sandbox_spec *spec;
+	const uint8_t *key;          /* AUTH_KEY bytes */
+	const char *workspace, *tmp; /* as the agent sees them */
+	/* The parent of the mounts, as the agent sees it; NULL: their sources' own paths. */
+	const char *mnt;
+	uint32_t confine; /* bits of enum boot_confine */
+	uint64_t rlimit_nproc, rlimit_data;
+	/* Numbers of the descriptors in the agent; -1: none. */
+	const int *join_fds;
+	size_t n_join_fds;
+	int oom_fd, pids_events_fd, memory_fd, pids_fd;
+	uint64_t memory_max, pids_max; /* 0: nothing bounds it */
+};
+
+/* A memfd with it, CLOEXEC, or a negative errno. */
+int boot_config(const struct boot *b) MUST_CHECK;

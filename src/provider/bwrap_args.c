@@ -1,0 +1,135 @@
+/* bwrap_args.c: see bwrap_args.h. */
+#include "provider/bwrap_args.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* Beside /usr: links into it on today's systems, directories on older ones. */
+static const char *const beside_usr[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+
+/* Of /etc: what programs and libraries need to start, look right and check certificates. Never what
+ * names the host's people, its network or its secrets. */
+static const char *const etc[] = {"/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf",
+	"/etc/ld.so.conf.d", "/etc/ld-musl-*.path", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
+	"/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates", "/etc/crypto-policies",
+	"/etc/fonts", "/etc/matplotlibrc", "/etc/python3*", "/etc/mime.types", "/etc/magic",
+	"/etc/magic.mime", "/etc/R", "/etc/perl", "/etc/java-*", "/etc/xml", "/etc/sgml",
+	"/etc/terminfo", "/etc/inputrc", "/etc/protocols", "/etc/services", "/etc/localtime",
+	"/etc/timezone", "/etc/os-release", "/etc/debian_version"};
+
+static const struct {
+	const char *path, *text;
+} made_up[] = {
+	{"/etc/passwd", "root:x:0:0:root:/workspace:/bin/sh\n"
+			"sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+	{"/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
+	{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"
+			       "protocols: files\nservices: files\n"},
+	{"/etc/hosts", "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"},
+	{"/etc/hostname", "sandbox\n"},
+};
+
+void bwrap_args_done(struct bwrap_args *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		free(a->v[i]);
+	a->n = 0;
+}
+
+void bwrap_add(struct bwrap_args *a, ...)
+{
+	va_list ap;
+	va_start(ap, a);
+	for (const char *s; (s = va_arg(ap, const char *));) {
+		CHECK(a->n < BWRAP_ARGS);
+		a->v[a->n++] = xstrdup(s);
+	}
+	va_end(ap);
+	a->v[a->n] = NULL;
+}
+
+void bwrap_add_number(struct bwrap_args *a, const char *option, int number)
+{
+	char text[16];
+	(void)snprintf(text, sizeof(text), "%d", number);
+	bwrap_add(a, option, text, NULL);
+}
+
+void bwrap_add_tmpfs(struct bwrap_args *a, const char *path, uint64_t size)
+{
+	char text[24];
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)size);
+	bwrap_add(a, "--perms", "1777", "--size", text, "--tmpfs", path, NULL);
+}
+
+void bwrap_add_dir(struct bwrap_args *a, const char *path)
+{
+	bwrap_add(a, "--perms", "0755", "--dir", path, NULL);
+}
+
+/* As it is on the host: a link becomes the same link, the rest a read-only bind. */
+static void same(struct bwrap_args *a, const char *path)
+{
+	struct stat st;
+	char target[256];
+	if (lstat(path, &st) < 0)
+		return;
+	if (!S_ISLNK(st.st_mode)) {
+		bwrap_add(a, "--ro-bind", path, path, NULL);
+		return;
+	}
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return;
+	target[n] = '\0';
+	bwrap_add(a, "--symlink", target, path, NULL);
+}
+
+/* Looked up once: glob() is slow beside the rest of starting a sandbox. */
+static const glob_t *etc_paths(void)
+{
+	static glob_t found;
+	static bool done;
+	for (size_t i = 0; !done && i < ARRAY_SIZE(etc); i++)
+		(void)glob(etc[i], i ? GLOB_APPEND : 0, NULL, &found);
+	done = true;
+	return &found;
+}
+
+static int add_made_up(struct bwrap_args *a, struct launch *l, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(made_up); i++) {
+		int fd = fd_memfd("scb-etc", made_up[i].text, strlen(made_up[i].text));
+		if (fd < 0)
+			return err_set(err, ERR_INTERNAL, -fd, "memfd: %s", strerror(-fd));
+		bwrap_add(a, "--perms", "0644", NULL);
+		bwrap_add_number(a, "--file", launch_give_owned(l, fd));
+		bwrap_add(a, made_up[i].path, NULL);
+	}
+	return 0;
+}
+
+int bwrap_add_system(struct bwrap_args *a, struct launch *l, struct err *err)
+{
+	bwrap_add(a, "--ro-bind", "/usr", "/usr", NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(beside_usr); i++)
+		same(a, beside_usr[i]);
+	bwrap_add(a, "--proc", "/proc", "--dev", "/dev", NULL);
+	bwrap_add_dir(a, "/etc");
+	bwrap_add_dir(a, "/etc/ssl");
+	const glob_t *paths = etc_paths();
+	for (size_t i = 0; i < paths->gl_pathc; i++)
+		same(a, paths->gl_pathv[i]);
+	bwrap_add_dir(a, "/run");
+	bwrap_add_dir(a, "/var");
+	bwrap_add(a, "--symlink", "../tmp", "/var/tmp", NULL);
+	return add_made_up(a, l, err);
+}

@@ -1,0 +1,417 @@
+/* hosted.c: life and death of a sandbox that runs as a child of the broker. See hosted.h.
+ *
+ * Death: the first process is killed (and with it, where there is a PID namespace, everything),
+ * reaped when its pidfd says so, the groups are removed as soon as the kernel has let go of them,
+ * then working directory, socket, record and uid. */
+#include "provider/hosted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "provider/boot.h"
+#include "provider/explain.h"
+
+/* After so much the pipe is closed: an agent that floods it shall not keep the broker busy. */
+#define SAID_TOTAL_MAX (1 * MIB)
+/* A process that was killed is gone within milliseconds; a stuck one is asked again and then
+ * reported. 1 + 2 + 4 … ms, 100 ms each later on: about 10 s. */
+#define END_TRIES 105
+
+static void proceed(struct hosted *h);
+
+static int send_signal(int pidfd, int sig)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+}
+
+/* ---- what is printed ---- */
+
+/* Keeps up to the buffer's maximum, drops the rest. False at the end of the stream. */
+static bool drain(int fd, struct buf *keep, size_t *total)
+{
+	for (;;) {
+		char chunk[4096];
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN;
+		size_t room = keep->max - keep->len;
+		CHECK(buf_append(keep, chunk, MIN((size_t)n, room)) == 0);
+		*total += (size_t)n;
+		if (*total > SAID_TOTAL_MAX)
+			return false;
+	}
+}
+
+static void on_stderr(uv_poll_t *p, int status, int events)
+{
+	(void)events;
+	struct hosted *h = p->data;
+	if (status < 0 || !drain(h->stderr_fd, &h->said, &h->said_total)) {
+		(void)uv_poll_stop(p);
+		fd_closep(&h->stderr_fd);
+	}
+}
+
+/* ---- --info-fd: {"child-pid": N, …}, written before the sandbox's own code runs ---- */
+
+/* The parent of a process, or 0. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[40], stat[512];
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
+	if (n <= 0)
+		return 0;
+	stat[n] = '\0';
+	int ppid = 0;
+	const char *end = strrchr(stat, ')'); /* the name may hold anything */
+	return end && sscanf(end, ") %*c %d", &ppid) == 1 ? ppid : 0;
+}
+
+static void learn_init(struct hosted *h)
+{
+	static const char key[] = "\"child-pid\":";
+	if (buf_append(&h->info, "", 1) < 0)
+		return;
+	const char *at = strstr((const char *)h->info.data, key);
+	int pid = 0;
+	if (!at || sscanf(at + strlen(key), "%d", &pid) != 1 || pid <= 1)
+		return;
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	/* The number could have been reused; the pidfd and then the parent say it was not. */
+	if (fd >= 0 && parent_of(pid) == h->pid)
+		h->init_pidfd = fd;
+	else
+		fd_closep(&fd);
+}
+
+static void on_info(uv_poll_t *p, int status, int events)
+{
+	(void)events;
+	struct hosted *h = p->data;
+	size_t total = 0;
+	if (status == 0 && drain(h->info_fd, &h->info, &total) &&
+		!memchr(h->info.data ? h->info.data : (uint8_t *)"", '}', h->info.len))
+		return;
+	(void)uv_poll_stop(p);
+	fd_closep(&h->info_fd);
+	learn_init(h);
+	if (h->destroying)
+		proceed(h);
+}
+
+/* ---- the end ---- */
+
+static void reap(struct hosted *h)
+{
+	siginfo_t info = {0};
+	if (h->exited || waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED | WNOHANG) < 0 ||
+		info.si_pid == 0)
+		return;
+	h->exited = true;
+	h->exit_status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+static void on_exit_(uv_poll_t *p, int status, int events)
+{
+	(void)status;
+	(void)events;
+	struct hosted *h = p->data;
+	reap(h);
+	if (!h->exited)
+		return;
+	(void)uv_poll_stop(p);
+	if (h->destroying) {
+		proceed(h);
+		return;
+	}
+	if (h->stderr_fd >= 0)
+		(void)drain(h->stderr_fd, &h->said, &h->said_total);
+	struct err why;
+	explain_exit(h->base.provider->name, &h->said, h->exit_status, &why);
+	if (h->events.exited)
+		h->events.exited(h->user, &why);
+}
+
+static void free_hosted(struct hosted *h)
+{
+	cgroup_box_done(&h->groups);
+	fd_closep(&h->base.link_fd);
+	fd_closep(&h->listen_fd);
+	fd_closep(&h->pidfd);
+	fd_closep(&h->init_pidfd);
+	fd_closep(&h->stderr_fd);
+	fd_closep(&h->info_fd);
+	buf_done(&h->said);
+	buf_done(&h->info);
+	explicit_bzero(h->base.key, sizeof(h->base.key));
+	free(h->base.ref);
+	free(h->base.kernels_dir);
+	free(h->base.workspace);
+	free(h->id);
+	free(h->socket_path);
+	free(h->workdir);
+	free(h->leftovers);
+	free(h);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct hosted *h = handle->data;
+	if (--h->handles)
+		return;
+	if (h->done)
+		h->done(h->done_user, h->leftovers);
+	free_hosted(h);
+}
+
+static void leave_over(struct hosted *h, const char *what, const char *which, int r)
+{
+	char *more = xasprintf("%s%s%s %s: %s", h->leftovers ? h->leftovers : "",
+		h->leftovers ? "; " : "", what, which, strerror(-r));
+	log_warning("sandbox %s: %s %s stays behind: %s", h->id, what, which, strerror(-r));
+	free(h->leftovers);
+	h->leftovers = more;
+}
+
+/* The names on this host; groups and working directory are gone by now. */
+static void remove_names(struct hosted *h)
+{
+	if (h->socket_path && unlink(h->socket_path) < 0 && errno != ENOENT)
+		leave_over(h, "socket", h->socket_path, -errno);
+	/* The record stays where something else does: a sweep tries again. */
+	if (h->leftovers) {
+		free(h->record.path);
+		h->record.path = NULL;
+	}
+	record_remove(&h->record);
+	uids_release(&h->uid);
+}
+
+static void close_all(struct hosted *h)
+{
+	remove_names(h);
+	uv_close((uv_handle_t *)&h->exit_poll, on_closed);
+	uv_close((uv_handle_t *)&h->stderr_poll, on_closed);
+	if (h->info_poll.data)
+		uv_close((uv_handle_t *)&h->info_poll, on_closed);
+	uv_close((uv_handle_t *)&h->timer, on_closed);
+}
+
+static void remove_workdir(uv_work_t *work)
+{
+	struct hosted *h = work->data;
+	h->work_result = record_remove_tree(h->workdir);
+}
+
+static void workdir_removed(uv_work_t *work, int status)
+{
+	struct hosted *h = work->data;
+	int r = status < 0 ? status : h->work_result;
+	if (r < 0)
+		leave_over(h, "directory", h->workdir, r);
+	close_all(h);
+}
+
+static void finish(struct hosted *h)
+{
+	h->finishing = true;
+	(void)uv_timer_stop(&h->timer);
+	if (!h->workdir) {
+		close_all(h);
+		return;
+	}
+	/* Code may have put any number of files there: not on the loop. */
+	h->work.data = h;
+	int r = uv_queue_work(h->loop, &h->work, remove_workdir, workdir_removed);
+	if (r < 0)
+		workdir_removed(&h->work, r);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+	proceed(t->data);
+}
+
+static void again_later(struct hosted *h)
+{
+	uint64_t ms = h->tries < 7 ? 1ULL << h->tries : 100;
+	h->tries++;
+	(void)uv_timer_start(&h->timer, on_timer, ms, 0);
+}
+
+static void kill_first(struct hosted *h)
+{
+	if (h->init_pidfd >= 0 && h->tries < 10) {
+		/* Its death ends the PID namespace; bubblewrap, its parent, reaps it and ends. */
+		(void)send_signal(h->init_pidfd, SIGKILL);
+	} else if (h->info_fd >= 0 && h->tries < 10 && cgroup_box_kill(&h->groups) == -ENOSYS) {
+		/* bubblewrap is about to say who its child is. */
+	} else {
+		(void)cgroup_box_kill(&h->groups);
+		(void)send_signal(h->pidfd, SIGKILL);
+	}
+}
+
+/* One step of the ending, from the loop; comes back by pidfd or timer until all is done. */
+static void proceed(struct hosted *h)
+{
+	if (h->finishing)
+		return;
+	reap(h);
+	if (!h->exited) {
+		if (h->tries >= END_TRIES) {
+			leave_over(h, "process", h->base.ref, -ETIMEDOUT);
+			finish(h);
+			return;
+		}
+		if (h->end_tree)
+			h->end_tree(h);
+		kill_first(h);
+		again_later(h);
+		return;
+	}
+	int r = cgroup_box_remove(&h->groups);
+	if (r == -EBUSY && h->tries < END_TRIES) {
+		(void)cgroup_box_kill(&h->groups);
+		again_later(h);
+		return;
+	}
+	if (r < 0)
+		leave_over(h, "cgroup", h->groups.dirs[h->groups.n_dirs - 1], r);
+	finish(h);
+}
+
+void hosted_destroy(struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user)
+{
+	struct hosted *h = container_of(s, struct hosted, base);
+	CHECK(!h->destroying);
+	h->destroying = true;
+	h->done = done;
+	h->done_user = user;
+	fd_closep(&h->base.link_fd);
+	if (h->exited && h->end_tree)
+		h->end_tree(h);
+	proceed(h);
+}
+
+/* ---- the beginning ---- */
+
+static int give(struct launch *l, int fd)
+{
+	return fd >= 0 ? launch_give(l, fd) : -1;
+}
+
+int hosted_prepare(struct hosted *h, struct boot *b, struct launch *l, struct err *err)
+{
+	l->uid = h->uid.uid;
+	l->join = h->groups.agent_join;
+	l->n_join = h->groups.n_agent_join;
+	l->cgroup2_fd = h->groups.v2_fd;
+	(void)launch_give(l, h->listen_fd);
+	/* The configuration comes second but names the numbers of those after it. */
+	(void)launch_give(l, h->listen_fd);
+	int join[CGROUP_JOIN];
+	for (size_t i = 0; i < h->groups.n_code_join; i++)
+		join[i] = launch_give(l, h->groups.code_join[i]);
+	b->key = h->base.key;
+	b->join_fds = join;
+	b->n_join_fds = h->groups.n_code_join;
+	b->oom_fd = give(l, h->groups.oom_fd);
+	b->pids_events_fd = give(l, h->groups.pids_events_fd);
+	b->memory_fd = give(l, h->groups.memory_fd);
+	b->pids_fd = give(l, h->groups.pids_fd);
+	(void)give(l, h->uid.shared_fd);
+	(void)give(l, h->record.shared_fd);
+	int config = boot_config(b);
+	b->join_fds = NULL;
+	if (config < 0)
+		return err_set(err, ERR_INTERNAL, -config,
+			"cannot write the agent's configuration: %s", strerror(-config));
+	l->fds[1] = config;
+	l->owned[1] = true;
+	return 0;
+}
+
+static int watch(struct hosted *h, uv_poll_t *p, int fd, uv_poll_cb cb)
+{
+	int r = uv_poll_init(h->loop, p, fd);
+	if (r < 0)
+		return r;
+	p->data = h;
+	h->handles++;
+	return uv_poll_start(p, UV_READABLE, cb);
+}
+
+/* The process has just been started and something of ours failed: it has done nothing yet. */
+static int give_up(struct hosted *h, int r, struct err *err)
+{
+	(void)send_signal(h->pidfd, SIGKILL);
+	siginfo_t info;
+	while (waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		;
+	return err_set(err, ERR_INTERNAL, -r, "cannot watch the sandbox: %s", uv_strerror(r));
+}
+
+int hosted_start(struct hosted *h, struct launch *l, int info_fd, struct err *err)
+{
+	int pipe_fds[2];
+	h->info_fd = info_fd;
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
+		int r = err_set(err, ERR_INTERNAL, errno, "pipe: %s", strerror(errno));
+		hosted_abort(h);
+		return r;
+	}
+	h->stderr_fd = pipe_fds[0];
+	_cleanup_close_ int writing = pipe_fds[1];
+	l->stderr_fd = writing;
+	h->pid = launch_start(l, &h->pidfd, err);
+	if (h->pid < 0) {
+		int r = h->pid;
+		hosted_abort(h);
+		return r;
+	}
+	h->started = true;
+	int r = watch(h, &h->exit_poll, h->pidfd, on_exit_);
+	if (r < 0) {
+		r = give_up(h, r, err);
+		hosted_abort(h);
+		return r;
+	}
+	CHECK(watch(h, &h->stderr_poll, h->stderr_fd, on_stderr) == 0);
+	if (h->info_fd >= 0)
+		CHECK(watch(h, &h->info_poll, h->info_fd, on_info) == 0);
+	CHECK(uv_timer_init(h->loop, &h->timer) == 0);
+	h->timer.data = h;
+	h->handles++;
+	/* Only launcher and agent need them. */
+	cgroup_box_close(&h->groups);
+	fd_closep(&h->listen_fd);
+	fd_closep(&h->uid.shared_fd);
+	fd_closep(&h->record.shared_fd);
+	return 0;
+}
+
+void hosted_abort(struct hosted *h)
+{
+	if (h->workdir)
+		(void)record_remove_tree(h->workdir);
+	int r = cgroup_box_remove(&h->groups);
+	for (int tries = 0; r == -EBUSY && tries < 20; tries++) {
+		(void)usleep(1000);
+		r = cgroup_box_remove(&h->groups);
+	}
+	remove_names(h);
+	free_hosted(h);
+}

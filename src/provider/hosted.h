@@ -1,0 +1,81 @@
+/* hosted.h: what `bubblewrap` and `local` have in common: a sandbox whose first process is a child
+ * of the broker, with a uid, control groups, a listening socket and a record on this host. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "confine/cgroup.h"
+#include "confine/uids.h"
+#include "provider/launch.h"
+#include "provider/provider.h"
+#include "provider/record.h"
+
+/* What is kept of what launcher, bubblewrap and agent print: reasons are in the first lines. */
+#define SAID_MAX (8 * KIB)
+#define INFO_MAX (4 * KIB)
+
+struct hosted {
+	struct sandbox base;
+	uv_loop_t *loop;
+	struct sandbox_events events;
+	void *user;
+
+	char *id, *socket_path;
+	char *workdir; /* removed with all that is in it; NULL: none */
+	struct uid_claim uid;
+	struct cgroup_box groups;
+	struct record record;
+	int listen_fd;
+
+	pid_t pid; /* bubblewrap, or the agent itself */
+	int pidfd;
+	int init_pidfd; /* the agent, where bubblewrap stands in between; -1: not known (yet) */
+	int stderr_fd, info_fd; /* the reading ends */
+	uv_poll_t exit_poll, stderr_poll, info_poll;
+	uv_timer_t timer;
+	struct buf said; /* what launcher, bubblewrap and agent printed */
+	struct buf info; /* bubblewrap's --info-fd */
+	size_t said_total;
+
+	/* Ends what the first process left running; NULL: nothing can be left. Blocks for
+	 * milliseconds. */
+	void (*end_tree)(struct hosted *h);
+	bool started, exited, destroying, finishing;
+	int exit_status; /* as from waitpid */
+	unsigned tries;
+	unsigned handles; /* open uv handles */
+	void (*done)(void *user, const char *leftovers);
+	void *done_user;
+	char *leftovers;
+	uv_work_t work; /* removing workdir */
+	int work_result;
+};
+
+/* How a provider wants its host side made. */
+struct hosted_wish {
+	const struct provider *provider;
+	struct cgroup_host groups; /* which control groups to use; borrowed members */
+	bool workdir; /* a directory ID.d in the runtime directory, of the sandbox's uid */
+};
+
+/* Checks the spec, makes key, uid (root), groups, record and listening socket, and connects to it.
+ * On failure nothing is left. */
+int hosted_new(const struct hosted_wish *wish, uv_loop_t *loop, const struct sandbox_spec *spec,
+	const struct sandbox_events *events, void *user, struct hosted **ret,
+	struct err *err) MUST_CHECK;
+/* The agent's arguments: numbers that hosted_prepare() gives. */
+#define HOSTED_AGENT_ARGS "listen:3", "4"
+
+struct boot;
+/* The launch that every hosted sandbox begins with: uid, groups, 3 (the listening socket), 4 (the
+ * agent's configuration, written from *b; the numbers of descriptors are filled in), then
+ * descriptors of groups, uid and record. */
+int hosted_prepare(struct hosted *h, struct boot *b, struct launch *l, struct err *err) MUST_CHECK;
+/* Starts it and the watching. info_fd: the reading end of --info-fd, taken; -1: none. On failure
+ * frees h. */
+int hosted_start(struct hosted *h, struct launch *l, int info_fd, struct err *err) MUST_CHECK;
+/* Undoes hosted_new() where it does not come to hosted_start(). */
+void hosted_abort(struct hosted *h);
+/* provider.destroy */
+void hosted_destroy(struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user);

@@ -1,0 +1,209 @@
+/* hosted_new.c: what a sandbox needs on this host before its first process starts. See hosted.h. */
+#include "provider/hosted.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/str.h"
+
+/* tmpfs pages are charged to the code: this much is left for programs when all are full. */
+#define MEMORY_BESIDE_TMPFS (64 * MIB)
+#define MOUNT_NAME_MAX      64
+/* Files looked at on a mount's top level before a root broker starts a sandbox. */
+#define MOUNT_LOOK_MAX 1000
+
+static bool mount_name_valid(const char *name)
+{
+	size_t n =
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+	return n > 0 && n <= MOUNT_NAME_MAX && !name[n] && name[0] != '.';
+}
+
+static int check_spec(const struct sandbox_spec *s, struct err *err)
+{
+	if (!id_valid('x', s->id) || !s->runtime_dir || !s->agent_path || !s->kernels_dir)
+		return err_set(
+			err, ERR_INTERNAL, EINVAL, "the sandbox's description is incomplete");
+	if (s->cpus < 1 || s->pids_max < 1 || s->memory_max > INT64_MAX)
+		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+			"a sandbox needs at least 1 CPU and 1 process");
+	uint64_t need = MEMORY_BESIDE_TMPFS;
+	const uint64_t sizes[] = {s->workspace_size, s->tmp_size, s->shm_size};
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (sizes[i] == 0 || __builtin_add_overflow(need, sizes[i], &need))
+			need = UINT64_MAX;
+	if (need > s->memory_max)
+		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+			"workspace, tmp and shm must be above 0 and, with 64 MiB for programs, fit "
+			"in the memory limit of %llu MiB",
+			(unsigned long long)(s->memory_max / MIB));
+	if (s->n_mounts > LIMIT_MOUNTS)
+		return err_set(err, ERR_INVALID_ARGUMENT, E2BIG, "at most %d mounts", LIMIT_MOUNTS);
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		const struct sandbox_mount *m = &s->mounts[i];
+		if (!mount_name_valid(m->name))
+			return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+				"mount name \"%.80s\": letters, digits, '.', '_' and '-' only, not "
+				"beginning with '.'",
+				m->name);
+		struct stat st;
+		if (m->source[0] != '/' || stat(m->source, &st) < 0 || !S_ISDIR(st.st_mode))
+			return err_set(err, ERR_INVALID_ARGUMENT, ENOTDIR,
+				"mount %s: %.300s is not a directory", m->name, m->source);
+	}
+	return 0;
+}
+
+/* A root broker's code runs as another uid than the files' owner: without this check a person would
+ * first meet it as "Permission denied" inside. */
+static int check_readable(const struct sandbox_mount *m, struct err *err)
+{
+	struct stat st;
+	DIR *d = NULL;
+	int r = 0;
+	if (stat(m->source, &st) < 0 || (st.st_mode & 05) != 05 || !(d = opendir(m->source)))
+		return err_set(err, ERR_INVALID_ARGUMENT, EACCES,
+			"mount %s: sandboxes of a root broker run as an unprivileged user, who may "
+			"not read the directory %.200s; allow it with: chmod o+rx '%.200s'",
+			m->name, m->source, m->source);
+	struct dirent *e;
+	for (int i = 0; r == 0 && i < MOUNT_LOOK_MAX && (e = readdir(d)); i++) {
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode) && !(st.st_mode & S_IROTH))
+			r = err_set(err, ERR_INVALID_ARGUMENT, EACCES,
+				"mount %s: sandboxes of a root broker run as an unprivileged user, "
+				"who may not read %.120s/%.80s; allow it with: chmod o+r, or run "
+				"scb as the files' owner",
+				m->name, m->source, e->d_name);
+	}
+	(void)closedir(d);
+	return r;
+}
+
+/* A unix address has room for 107 bytes; a longer path goes through its directory's descriptor. */
+static int socket_address(const char *path, struct sockaddr_un *ret, int *ret_dir)
+{
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	*ret_dir = -1;
+	if (strlen(path) < sizeof(ret->sun_path)) {
+		(void)snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path);
+		return 0;
+	}
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *dir = xstrndup(path, (size_t)(slash - path));
+	*ret_dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_dir < 0)
+		return -errno;
+	(void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/%.60s", *ret_dir,
+		slash + 1);
+	return 0;
+}
+
+/* The listening end, for the agent to inherit, and a first connection that waits in its queue. */
+static int make_link(struct hosted *h, struct err *err)
+{
+	struct sockaddr_un address;
+	_cleanup_close_ int dir = -1;
+	int r = socket_address(h->socket_path, &address, &dir);
+	const struct sockaddr *sa = (const struct sockaddr *)&address;
+	if (r == 0) {
+		h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		h->base.link_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (h->listen_fd < 0 || h->base.link_fd < 0 ||
+			bind(h->listen_fd, sa, sizeof(address)) < 0 ||
+			chmod(h->socket_path, 0600) < 0 || listen(h->listen_fd, 8) < 0 ||
+			connect(h->base.link_fd, sa, sizeof(address)) < 0)
+			r = -errno;
+	}
+	if (r < 0)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, -r,
+			"cannot make the sandbox's socket %.300s: %s", h->socket_path,
+			strerror(-r));
+	return 0;
+}
+
+static int make_workdir(struct hosted *h, const char *runtime_dir, struct err *err)
+{
+	h->workdir = xasprintf("%s/%s.d", runtime_dir, h->id);
+	if (mkdir(h->workdir, 0700) < 0 ||
+		(h->uid.uid && chown(h->workdir, h->uid.uid, h->uid.uid) < 0)) {
+		int r = err_set(err, ERR_PROVIDER_UNUSABLE, errno, "cannot make %.300s: %s",
+			h->workdir, strerror(errno));
+		(void)rmdir(h->workdir);
+		free(TAKE_PTR(h->workdir));
+		return r;
+	}
+	return 0;
+}
+
+static struct hosted *allocate(const struct provider *p, uv_loop_t *loop,
+	const struct sandbox_spec *spec, const struct sandbox_events *events, void *user)
+{
+	struct hosted *h = xcalloc(1, sizeof(*h));
+	h->base.provider = p;
+	h->base.link_fd = h->listen_fd = h->pidfd = h->init_pidfd = -1;
+	h->stderr_fd = h->info_fd = -1;
+	h->loop = loop;
+	h->events = *events;
+	h->user = user;
+	h->id = xstrdup(spec->id);
+	h->uid = UID_CLAIM_NONE;
+	h->record = RECORD_NONE;
+	h->groups = CGROUP_BOX_NONE;
+	h->socket_path = xasprintf("%s/%s.sock", spec->runtime_dir, spec->id);
+	h->base.ref =
+		xasprintf("%s %s %s %s", p->name, record_boot_id(), spec->id, spec->runtime_dir);
+	h->said = BUF_INIT(SAID_MAX);
+	h->info = BUF_INIT(INFO_MAX);
+	id_random(h->base.key, sizeof(h->base.key));
+	return h;
+}
+
+static int claim(struct hosted *h, const struct hosted_wish *wish, const struct sandbox_spec *spec,
+	struct err *err)
+{
+	int r = 0;
+	if (geteuid() == 0) {
+		for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
+			r = check_readable(&spec->mounts[i], err);
+		if (r == 0)
+			r = uids_claim(&h->uid, err);
+	}
+	const struct cgroup_limits limits = {.memory = spec->memory_max,
+		.agent_memory = LIMIT_AGENT_MEMORY,
+		.pids = spec->pids_max,
+		.cpus = spec->cpus};
+	if (r == 0)
+		r = cgroup_box_create(&wish->groups, h->id, &limits, &h->groups, err);
+	if (r == 0 && wish->workdir)
+		r = make_workdir(h, spec->runtime_dir, err);
+	if (r == 0)
+		r = record_create(spec->runtime_dir, h->id, h->groups.dirs, h->groups.n_dirs,
+			h->socket_path, h->workdir, &h->record, err);
+	return r == 0 ? make_link(h, err) : r;
+}
+
+int hosted_new(const struct hosted_wish *wish, uv_loop_t *loop, const struct sandbox_spec *spec,
+	const struct sandbox_events *events, void *user, struct hosted **ret, struct err *err)
+{
+	int r = check_spec(spec, err);
+	if (r < 0)
+		return r;
+	struct hosted *h = allocate(wish->provider, loop, spec, events, user);
+	r = claim(h, wish, spec, err);
+	if (r < 0) {
+		hosted_abort(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}

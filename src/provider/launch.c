@@ -1,0 +1,238 @@
+/* launch.c: see launch.h. */
+#include "provider/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* As env(1), timeout(1) and docker have it: the tool failed, not the program. */
+#define EXIT_LAUNCH  125
+#define HIGH_FD      256 /* above every number that a descriptor is given in the child */
+#define CAPABILITIES 64  /* more than any kernel has; the unknown ones answer EINVAL */
+
+int launch_give(struct launch *l, int fd)
+{
+	CHECK(l->n_fds < LAUNCH_FDS && fd > STDERR_FILENO);
+	l->fds[l->n_fds] = fd;
+	return LAUNCH_FIRST_FD + (int)l->n_fds++;
+}
+
+int launch_give_owned(struct launch *l, int fd)
+{
+	int number = launch_give(l, fd);
+	l->owned[number - LAUNCH_FIRST_FD] = true;
+	return number;
+}
+
+/* Anyone may go to it and use it. */
+static bool reachable(const char *path)
+{
+	struct stat st;
+	_cleanup_free_ char *prefix = xstrdup(path);
+	for (char *p = prefix; (p = strchr(p + 1, '/'));) {
+		*p = '\0';
+		bool enter = stat(prefix, &st) == 0 && (st.st_mode & S_IXOTH);
+		*p = '/';
+		if (!enter)
+			return false;
+	}
+	const mode_t use = S_IROTH | S_IXOTH;
+	return stat(path, &st) == 0 && (st.st_mode & use) == use;
+}
+
+const char *launch_see(struct launch *l, const char *source, bool directory, bool writable)
+{
+	if (!l->uid || reachable(source))
+		return source;
+	CHECK(l->n_stages < LAUNCH_STAGES);
+	struct launch_stage *s = &l->stages[l->n_stages];
+	*s = (struct launch_stage){
+		.source = source,
+		.target = xasprintf(LAUNCH_STAGE_DIR "/%zu", l->n_stages),
+		.directory = directory,
+		.writable = writable,
+	};
+	l->n_stages++;
+	return s->target;
+}
+
+void launch_done(struct launch *l)
+{
+	for (size_t i = 0; i < l->n_fds; i++)
+		if (l->owned[i])
+			fd_closep(&l->fds[i]);
+	for (size_t i = 0; i < l->n_stages; i++)
+		free(l->stages[i].target);
+	l->n_fds = l->n_stages = 0;
+}
+
+/* From here to exec: system calls only, because the broker may have threads. */
+
+NORETURN static void fail(const char *step, const char *what)
+{
+	const char *name = strerrorname_np(errno);
+	const char *parts[] = {
+		"scb launch: ", step, " ", what ? what : "", ": ", name ? name : "?", "\n"};
+	struct iovec iov[ARRAY_SIZE(parts)];
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		iov[i] = (struct iovec){(void *)parts[i], strlen(parts[i])};
+	(void)!writev(STDERR_FILENO, iov, ARRAY_SIZE(iov));
+	_exit(EXIT_LAUNCH);
+}
+
+static void standard_fds(const struct launch *l)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0 || dup2(l->stderr_fd, STDERR_FILENO) < 0 || dup2(null, STDIN_FILENO) < 0 ||
+		dup2(null, STDOUT_FILENO) < 0)
+		fail("open", "/dev/null");
+}
+
+static void default_signals(void)
+{
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL);
+	sigset_t none;
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void join_groups(const struct launch *l)
+{
+	for (size_t i = 0; i < l->n_join; i++)
+		if (write(l->join[i], "0", 1) != 1)
+			fail("join cgroup", NULL);
+}
+
+static void make_stage(const struct launch_stage *s)
+{
+	int fd = -1;
+	if (s->directory
+			? mkdir(s->target, 0755) < 0
+			: (fd = open(s->target, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644)) < 0)
+		fail("stage", s->target);
+	if (fd >= 0)
+		(void)close(fd);
+	if (mount(s->source, s->target, NULL, MS_BIND | MS_REC, NULL) < 0)
+		fail("bind", s->source);
+	/* Only adds: flags that are locked on the source stay as they are. */
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+					      (s->writable ? 0U : MOUNT_ATTR_RDONLY)};
+	if (mount_setattr(AT_FDCWD, s->target, AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		fail("make read-only", s->source);
+}
+
+/* In a mount namespace that only this process and what it becomes will ever have. */
+static void stage(const struct launch *l)
+{
+	if (!l->n_stages)
+		return;
+	if (unshare(CLONE_NEWNS) < 0)
+		fail("unshare mounts", NULL);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		fail("make mounts private", NULL);
+	if (mount("scb", LAUNCH_STAGE_DIR, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") < 0)
+		fail("mount", LAUNCH_STAGE_DIR);
+	for (size_t i = 0; i < l->n_stages; i++)
+		make_stage(&l->stages[i]);
+}
+
+static void limits(void)
+{
+	/* 1 byte is the value at which the kernel does not start a core_pattern program, which runs
+	 * as the host's root; at 0 it does. */
+	const struct rlimit core = {1, 1};
+	if (setrlimit(RLIMIT_CORE, &core) < 0)
+		fail("RLIMIT_CORE", NULL);
+}
+
+static void become(const struct launch *l)
+{
+	if (l->uid) {
+		for (int cap = 0; cap < CAPABILITIES; cap++)
+			(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+		/* The raw calls: glibc's set*id() signal every thread, and here there is one. */
+		if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+			syscall(SYS_setresgid, l->uid, l->uid, l->uid) < 0 ||
+			syscall(SYS_setresuid, l->uid, l->uid, l->uid) < 0)
+			fail("become the sandbox's uid", NULL);
+	}
+	/* Also keeps a bubblewrap that is installed setuid from becoming root on the host. */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		fail("no_new_privs", NULL);
+	if (l->uid && (geteuid() == 0 || setresuid((uid_t)-1, 0, (uid_t)-1) == 0))
+		fail("give up root", NULL);
+	if (l->reaper && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		fail("subreaper", NULL);
+}
+
+/* First out of the way, then into place: a target number may be another's source. */
+static void place_fds(const struct launch *l)
+{
+	int high[LAUNCH_FDS];
+	for (size_t i = 0; i < l->n_fds; i++)
+		if ((high[i] = fcntl(l->fds[i], F_DUPFD_CLOEXEC, HIGH_FD)) < 0)
+			fail("place descriptors", NULL);
+	for (size_t i = 0; i < l->n_fds; i++)
+		if (dup2(high[i], LAUNCH_FIRST_FD + (int)i) < 0)
+			fail("place descriptors", NULL);
+	if (fd_close_from(LAUNCH_FIRST_FD + (int)l->n_fds) < 0)
+		fail("close descriptors", NULL);
+}
+
+NORETURN static void child(const struct launch *l)
+{
+	standard_fds(l);
+	default_signals();
+	join_groups(l);
+	stage(l);
+	limits();
+	become(l);
+	place_fds(l);
+	(void)umask(022);
+	if (chdir("/") < 0)
+		fail("chdir", "/");
+	(void)execve(l->program, l->argv, l->env);
+	fail("exec", l->program);
+}
+
+pid_t launch_start(const struct launch *l, int *ret_pidfd, struct err *err)
+{
+	CHECK(l->n_fds <= LAUNCH_FDS && l->n_stages <= LAUNCH_STAGES);
+	CHECK(geteuid() != 0 || l->uid != 0); /* never host uid 0 */
+	if (l->n_stages) {
+		(void)mkdir("/run/scb", 0755);
+		(void)mkdir(LAUNCH_STAGE_DIR, 0755);
+	}
+	int pidfd = -1;
+	struct clone_args args = {
+		.flags = CLONE_PIDFD,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	if (l->cgroup2_fd >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)(unsigned)l->cgroup2_fd;
+	}
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid < 0)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, errno,
+			"cannot start the sandbox's first process: %s", strerror(errno));
+	if (pid == 0)
+		child(l);
+	*ret_pidfd = pidfd;
+	return pid;
+}

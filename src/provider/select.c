@@ -1,0 +1,44 @@
+/* select.c: which provider a broker uses. See provider.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "confine/uids.h"
+#include "provider/bubblewrap.h"
+#include "provider/provider.h"
+#include "provider/record.h"
+
+static const struct provider *const all[] = {&provider_bubblewrap, &provider_local};
+
+const struct provider *const provider_auto_order[] = {&provider_bubblewrap, NULL};
+
+const struct provider *provider_by_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	return NULL;
+}
+
+int provider_select(const char *value, const struct provider **ret, struct err *err)
+{
+	if (value && *value && strcmp(value, "auto") != 0) {
+		*ret = provider_by_name(value);
+		if (*ret)
+			return 0;
+		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+			"unknown provider \"%.40s\" in BROKER_PROVIDER: bubblewrap, local or auto",
+			value);
+	}
+	if (bubblewrap_program()) {
+		*ret = &provider_bubblewrap;
+		return 0;
+	}
+	return err_set(err, ERR_PROVIDER_UNUSABLE, ENOENT,
+		"no sandbox can be made on this machine: install bubblewrap (sudo apt install "
+		"bubblewrap); `scb doctor` tells more");
+}
+
+int provider_sweep(const char *runtime_dir)
+{
+	return record_sweep(runtime_dir) + uids_sweep();
+}
