@@ -19,10 +19,9 @@
 #include "base/limits.h"
 #include "base/list.h"
 #include "link/hello.h"
+#include "link/out.h"
 #include "wire/frame.h"
 
-/* Part of the queue that operations leave to the link itself: CREDIT, RESET, PONG, empty FINs. */
-#define QUEUE_RESERVE (64 * KIB)
 /* As RFC 9113 has it for its windows. */
 #define CREDIT_MAX 0x7fffffffU
 #define PING_MAX   64
@@ -51,8 +50,7 @@ struct link {
 	struct link_events events;
 	void *user;
 	struct buf partial; /* the beginning of one frame */
-	struct buf out;
-	size_t out_sent; /* bytes at the start of out that are gone */
+	struct link_out out;
 	struct list streams;
 	unsigned n_streams;
 	uint32_t last_id;  /* the highest stream ever opened */
@@ -111,17 +109,6 @@ static void broke_protocol(struct link *l, const char *how)
 
 /* ---- sending ---- */
 
-static size_t queued(const struct link *l)
-{
-	return l->out.len - l->out_sent;
-}
-
-static size_t queue_room(const struct link *l)
-{
-	size_t used = queued(l) + QUEUE_RESERVE;
-	return used < LIMIT_LINK_OUT_QUEUE ? LIMIT_LINK_OUT_QUEUE - used : 0;
-}
-
 static void poll_for(struct link *l, int events)
 {
 	if (l->lost || l->polled == events)
@@ -132,48 +119,20 @@ static void poll_for(struct link *l, int events)
 		lose(l, ERR_INTERNAL, -r, "cannot wait for the sandbox's link: %s", uv_strerror(r));
 }
 
-/* As much as the socket takes now; the number of bytes. */
-static size_t send_now(struct link *l, struct iovec *iov, size_t n_iov)
+static void check_sent(struct link *l, int r)
 {
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = n_iov};
-	ssize_t n;
-	do
-		n = sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN && errno != ENOBUFS)
-		lose(l, ERR_SANDBOX_LOST, errno, "the link to the sandbox's agent broke: %s",
-			strerror(errno));
-	if (n <= 0)
-		return 0;
-	l->stats.bytes_out += (uint64_t)n;
-	return (size_t)n;
-}
-
-static void queue(struct link *l, const void *p, size_t n)
-{
-	if (l->out_sent && l->out_sent >= l->out.len / 2) {
-		buf_consume(&l->out, l->out_sent);
-		l->out_sent = 0;
-	}
-	if (n > LIMIT_LINK_OUT_QUEUE - queued(l) || buf_append(&l->out, p, n) < 0)
+	if (r == -ENOBUFS)
 		lose(l, ERR_SANDBOX_LOST, ENOBUFS,
 			"the sandbox's agent has stopped reading its link");
+	else if (r < 0)
+		lose(l, ERR_SANDBOX_LOST, -r, "the link to the sandbox's agent broke: %s",
+			strerror(-r));
 }
 
-static void flush(struct link *l)
+static void poll_as_needed(struct link *l)
 {
-	while (!l->lost && queued(l)) {
-		struct iovec iov = {l->out.data + l->out_sent, queued(l)};
-		size_t n = send_now(l, &iov, 1);
-		l->out_sent += n;
-		if (n == 0)
-			break;
-	}
-	if (queued(l) == 0) {
-		buf_done(&l->out);
-		l->out_sent = 0;
-	}
-	poll_for(l, queued(l) ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+	bool waits = l->state == LINK_READY && link_out_queued(&l->out);
+	poll_for(l, waits ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
 /* One frame whose payload is head and body. Handshake frames go before everything that waits. */
@@ -184,29 +143,28 @@ static void send_frame(struct link *l, uint8_t type, uint16_t flags, uint32_t st
 		return;
 	uint8_t h[FRAME_HEADER];
 	frame_header(h, type, flags, stream, (uint32_t)(head_n + body_n));
-	struct iovec iov[] = {
+	const struct iovec iov[] = {
 		{h, sizeof(h)},
 		{(void *)head, head_n},
 		{(void *)body, body_n},
 	};
-	bool handshake = type == FRAME_CHALLENGE || type == FRAME_CONFIRM;
-	size_t sent = 0, all = sizeof(h) + head_n + body_n;
 	l->stats.frames_out++;
-	if (handshake || (l->state == LINK_READY && queued(l) == 0))
-		sent = send_now(l, iov, ARRAY_SIZE(iov));
-	if (l->lost || sent == all)
-		return;
-	if (handshake) { /* 60 bytes into an empty socket */
-		lose(l, ERR_SANDBOX_LOST, EAGAIN, "the link to the sandbox's agent takes no bytes");
+	if (type == FRAME_CHALLENGE || type == FRAME_CONFIRM) {
+		size_t n = 0;
+		int r = link_out_now(&l->out, iov, ARRAY_SIZE(iov), &n);
+		if (r == 0 && n != sizeof(h) + head_n + body_n)
+			r = -EAGAIN; /* 60 bytes do not fit into an empty socket */
+		check_sent(l, r);
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(iov); i++) {
-		size_t skip = MIN(sent, iov[i].iov_len);
-		queue(l, (uint8_t *)iov[i].iov_base + skip, iov[i].iov_len - skip);
-		sent -= skip;
-	}
-	if (l->state == LINK_READY)
-		poll_for(l, UV_READABLE | UV_WRITABLE);
+	check_sent(l, link_out_send(&l->out, iov, ARRAY_SIZE(iov), l->state != LINK_READY));
+	poll_as_needed(l);
+}
+
+static void flush(struct link *l)
+{
+	check_sent(l, link_out_flush(&l->out));
+	poll_as_needed(l);
 }
 
 static void send_reset(struct link *l, uint32_t id)
@@ -248,7 +206,7 @@ static void end_stream(struct link_stream *s, enum wire_status status, struct tl
 static void wake_blocked(struct link *l)
 {
 	bool again = true;
-	while (again && !l->closed && !l->lost && queue_room(l)) {
+	while (again && !l->closed && !l->lost && link_out_room(&l->out)) {
 		again = false;
 		list_for_each (s, next, &l->streams, struct link_stream, streams) {
 			if (!s->blocked || !s->out_credit || !s->events.writable)
@@ -299,7 +257,7 @@ static void handle_credit(struct link *l, struct link_stream *s, const struct fr
 	if (more == 0 || more > CREDIT_MAX - s->out_credit)
 		return broke_protocol(l, "a credit that is none");
 	s->out_credit += more;
-	if (s->blocked && s->events.writable && queue_room(l)) {
+	if (s->blocked && s->events.writable && link_out_room(&l->out)) {
 		s->blocked = false;
 		s->events.writable(s->user);
 	}
@@ -566,7 +524,7 @@ int link_new(uv_loop_t *loop, int fd, const uint8_t key[static AUTH_KEY],
 	l->events = *events;
 	l->user = user;
 	l->partial = BUF_INIT(FRAME_HEADER + LIMIT_FRAME_PAYLOAD);
-	l->out = BUF_INIT(2 * LIMIT_LINK_OUT_QUEUE); /* sent bytes may lie before the queue */
+	link_out_init(&l->out, fd);
 	list_init(&l->streams);
 	memcpy(l->key, key, sizeof(l->key));
 	id_random(l->nonce, sizeof(l->nonce));
@@ -587,7 +545,7 @@ void link_close(struct link *l)
 	}
 	list_init(&l->streams);
 	buf_done(&l->partial);
-	buf_done(&l->out);
+	link_out_done(&l->out);
 	explicit_bzero(l->key, sizeof(l->key));
 	uv_close((uv_handle_t *)&l->poll, on_closed);
 	uv_close((uv_handle_t *)&l->timer, on_closed);
@@ -633,7 +591,8 @@ int link_open(struct link *l, uint16_t op, const struct buf *body,
 		return -ENOTCONN;
 	if (n > LIMIT_FRAME_PAYLOAD - sizeof(head))
 		return -EMSGSIZE;
-	if (l->n_streams >= LIMIT_STREAMS || queue_room(l) < FRAME_HEADER + sizeof(head) + n ||
+	if (l->n_streams >= LIMIT_STREAMS ||
+		link_out_room(&l->out) < FRAME_HEADER + sizeof(head) + n ||
 		l->last_id == UINT32_MAX)
 		return -ENOBUFS;
 	struct link_stream *s = xcalloc(1, sizeof(*s));
@@ -660,7 +619,7 @@ size_t link_write(struct link_stream *s, const void *data, size_t n, bool fin)
 	if (l->lost || s->ended)
 		return 0;
 	do {
-		size_t room = queue_room(l);
+		size_t room = link_out_room(&l->out);
 		room = room > FRAME_HEADER ? room - FRAME_HEADER : 0;
 		size_t take = MIN(MIN(n - done, LIMIT_FRAME_PAYLOAD), MIN(s->out_credit, room));
 		bool last = fin && take == n - done;
@@ -704,5 +663,6 @@ void link_reset(struct link_stream *s)
 void link_stats(const struct link *l, struct link_stats *ret)
 {
 	*ret = l->stats;
-	ret->queued = queued(l);
+	ret->queued = link_out_queued(&l->out);
+	ret->bytes_out = l->out.total;
 }
