@@ -17,7 +17,7 @@ PYTHON = "/usr/bin/python3"
 HEADER = struct.Struct(">BBHII")
 DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
 FIN = 1
-MORE, CODE, EXIT_CODE = 30, 75, 99
+CODE, EXIT_CODE = 75, 99
 LANGUAGE, ENGINE, VERSION = 132, 133, 134
 CELL_STATUS, MIME, MIME_DATA, IS_RESULT, MIME_SKIPPED = 144, 145, 146, 147, 148
 ERROR_NAME, ERROR_MESSAGE, TRACEBACK, STDIN_MODE = 149, 150, 151, 152
@@ -112,9 +112,6 @@ class Kernel:
 
     def start(self, code, stdin_open=False):
         code = code.encode("utf-8", "surrogatepass")
-        while len(code) > 200_000:
-            self.send(CELL, tlv(CODE, code[:200_000]) + tlv(MORE, b"\1"))
-            code = code[200_000:]
         self.send(CELL, tlv(CODE, code) + tlv(STDIN_MODE, b"\1" if stdin_open else b"\0"))
 
     def finish(self):

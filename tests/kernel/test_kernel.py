@@ -146,7 +146,7 @@ class Both:
         self.fails("class R:\n    def __repr__(self): raise ValueError('repr')\nR()", "ValueError")
         result = self.fails("raise ValueError('m' * 10**6)", "ValueError")
         self.assertLess(len(result.message), 10_000)
-        self.assertLess(len(result.traceback), 70_000)
+        self.assertLess(len(result.traceback), 24 * 1024)
         self.ok("1", "1")
 
     def test_syntax_error(self):
@@ -273,7 +273,7 @@ class Both:
         self.ok("t.join(5); t.is_alive()", "False")
 
     def test_long_code(self):
-        self.ok("s = '" + "z" * 3_000_000 + "'\nlen(s)", "3000000")
+        self.ok("s = '" + "z" * 250_000 + "'\nlen(s)", "250000")
 
     def test_death(self):
         kernel = Kernel(plain=self.plain)
@@ -314,6 +314,15 @@ class Both:
         result = self.ok("print('a'); display(1, 'two'); print('b'); 3", out="a\nb\n")
         self.assertEqual([(r, m["text/plain"]) for r, m, _ in result.shown],
                          [(False, b"1"), (False, b"'two'"), (True, b"3")])
+
+    def test_display_of_a_thread_that_outlives_its_cell(self):
+        self.ok("import threading\ndone = False\n"
+                "def work():\n    while not done: display(1)\n"
+                "t = threading.Thread(target=work); t.start()")
+        for _ in range(50):
+            self.ok("1")
+        self.ok("done = True; t.join()")
+        self.ok("2", "2")
 
     def test_display_has_a_bound(self):
         result = self.ok("for i in range(1000): display(i)")

@@ -5,8 +5,8 @@ import sys
 import traceback
 
 NAME_MAX = 200
-MESSAGE_MAX = 8 * 1024
-TRACEBACK_MAX = 64 * 1024
+MESSAGE_MAX = 8 * 1024  # characters
+TRACEBACK_MAX = 24 * 1024  # bytes; the agent keeps no more
 
 _here = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _script = os.path.join(os.path.dirname(_here.rstrip(os.sep)), "kernel.py")
@@ -63,6 +63,10 @@ def format_error(error):
         text = "".join(report.format())
         if text.startswith("Traceback") and not report.stack and report.__context__ is None:
             text = text.split("\n", 1)[1]
-        return bounded(text, TRACEBACK_MAX)
+        size = len(text.encode("utf-8", "backslashreplace"))
+        if size > TRACEBACK_MAX:
+            # Beyond ASCII a character may take four bytes.
+            text = bounded(text, (TRACEBACK_MAX - 400) // (1 if size == len(text) else 4))
+        return text
     except Exception:  # out of memory, or an exception that cannot be printed
         return f"{name_of(error)}: {message_of(error)}\n"

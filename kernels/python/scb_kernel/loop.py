@@ -73,7 +73,6 @@ class Kernel:
         self._flags = _ALLOW_AWAIT
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
-        self._in_cell = False
         self._shell = None
         with paths.without_cwd():
             self._has_ipython = importlib.machinery.PathFinder.find_spec("IPython") is not None
@@ -101,8 +100,6 @@ class Kernel:
 
     def emit(self, mimes, is_result=False):
         """Shows a MIME bundle: at once, or with the end of the cell where it is its result."""
-        if not self._in_cell:
-            return  # a thread that outlived its cell
         if self._shown >= SHOW_MAX or self._shown_bytes >= SHOW_BYTES_MAX:
             self._not_shown += 1
             return
@@ -113,7 +110,7 @@ class Kernel:
             self._outgoing += frame
         else:
             streams.flush_outputs()
-            self.channel.send(frame)
+            self.channel.display(frame)
 
     def show_result(self, value, silenced):
         if value is None:
@@ -278,9 +275,8 @@ class Kernel:
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
         self.stdin.begin(stdin_open)
-        self._in_cell = True
+        self.channel.begin_cell()
         status, code, error = self._run(source)
-        self._in_cell = False
         self.stdin.end()
         if self.channel.forked:
             self._end_fork(status, code, error)
@@ -292,7 +288,7 @@ class Kernel:
         streams.flush_outputs()
         frames = self._outgoing + done
         self._outgoing = b""
-        self.channel.send(frames)
+        self.channel.end_cell(frames)
         self.interrupts.install()
 
     @staticmethod
@@ -320,8 +316,7 @@ class Kernel:
         ready = wire.tlv(wire.TAG_LANGUAGE, "python")
         ready += wire.tlv(wire.TAG_ENGINE, "ipython" if self._has_ipython else "plain")
         ready += wire.tlv(wire.TAG_VERSION, sys.version.split()[0])
-        self.channel.send(wire.frame(wire.READY, ready))
-        parts = []
+        self.channel.end_cell(wire.frame(wire.READY, ready))
         while True:
             try:
                 kind, _, payload = self.channel.read()
@@ -329,18 +324,12 @@ class Kernel:
                 return
             if kind != wire.CELL:
                 continue  # DATA that its cell did not read
-            stdin_open = more = False
+            source, stdin_open = "", False
             for tag, value in wire.tlvs(payload):
                 if tag == wire.TAG_CODE:
-                    parts.append(value)
+                    source = value.decode("utf-8", "replace")
                 elif tag == wire.TAG_STDIN_MODE:
                     stdin_open = value[-1:] == b"\1"
-                elif tag == wire.TAG_MORE:
-                    more = value[-1:] == b"\1"
-            if more:
-                continue  # the code goes on in the next CELL
-            source = b"".join(parts).decode("utf-8", "replace")
-            parts.clear()
             if "\r" in source:
                 source = source.replace("\r\n", "\n").replace("\r", "\n")
             try:

@@ -10,7 +10,6 @@ PAYLOAD_MAX = 256 * 1024
 DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
 FLAG_FIN = 1
 
-TAG_MORE = 30
 TAG_CODE = 75
 TAG_EXIT_CODE = 99
 TAG_LANGUAGE, TAG_ENGINE, TAG_VERSION = 132, 133, 134
@@ -65,6 +64,7 @@ class Channel:
         self._interrupts = interrupts
         self._in = b""
         self._lock = threading.Lock()
+        self._in_cell = False
         self.forked = False
 
     def read(self):
@@ -90,13 +90,25 @@ class Channel:
     def fileno(self):
         return self._fd
 
-    def send(self, frames):
-        """All of them whole: an interrupt waits until they are out."""
-        if self.forked:
-            return
+    def begin_cell(self):
+        self._in_cell = True
+
+    def display(self, frame):
+        """Sends a DISPLAY frame, but not for a thread that outlives its cell."""
         with self._interrupts, self._lock:
-            while frames:
-                frames = frames[os.write(self._fd, frames) :]
+            if self._in_cell:
+                self._write(frame)
+
+    def end_cell(self, frames):
+        """Sends the last frames of a cell, and nothing after them until the next one."""
+        with self._interrupts, self._lock:
+            self._in_cell = False
+            self._write(frames)
+
+    def _write(self, frames):
+        """Whole: an interrupt waits until they are out."""
+        while frames and not self.forked:
+            frames = frames[os.write(self._fd, frames) :]
 
     def after_fork_in_child(self):
         self.forked = True
