@@ -75,6 +75,7 @@
 #define LIMIT_EDIT_BYTES    (4 * MIB)   /* of a file whose text is replaced; it passes the broker */
 #define LIMIT_PRESENT_BYTES (256 * MIB) /* one presented file */
 #define LIMIT_OUTPUTS_BYTES (1 * GIB)   /* a principal's presented files together */
+#define LIMIT_OUTPUTS       4096 /* of a principal: a directory each, read through for each new one */
 #define LIMIT_OUTPUTS_AGE_S (7 * 24 * 3600)
 #define LIMIT_MOUNTS        16
 

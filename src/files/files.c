@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <string.h>
-#include <uv.h>
 
 #include "base/limits.h"
 #include "base/list.h"
@@ -130,6 +129,16 @@ void files_set_workspace(struct files *f, const char *path)
 {
 	free(f->workspace);
 	f->workspace = xstrdup(path);
+}
+
+uv_loop_t *files_loop(const struct files *f)
+{
+	return link_loop(f->link);
+}
+
+int files_path(const struct files *f, const char *path, char **ret, struct err *err)
+{
+	return path_canonical(f->workspace, path, ret, err);
 }
 
 void files_abandon(struct files_call *c)

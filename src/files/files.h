@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -27,6 +28,9 @@ void files_free(struct files *f);
 /* Another absolute path that callers may name the workspace by: as code in the sandbox sees it,
  * where that is not /workspace. Copied. */
 void files_set_workspace(struct files *f, const char *path);
+uv_loop_t *files_loop(const struct files *f);
+/* The short form of a path, owned by the caller (path_canonical() of files/path.h). */
+int files_path(const struct files *f, const char *path, char **ret, struct err *err) MUST_CHECK;
 /* No callback any more; what was asked may have been done or not. */
 void files_abandon(struct files_call *c);
 

@@ -1,8 +1,8 @@
 /* outputs.h: presented files: a file's only way out of a sandbox. They belong to a principal and
  * outlive the session.
  *
- * Layout under dir (0700): PRINCIPAL-HASH/ID/NAME and ID/meta.json, written under a temporary name,
- * fsynced and renamed. On stdio a person finds them there; a model reads them by URI. */
+ * They lie under dir as PRINCIPAL/TIME_ID/NAME (files/shelf.h), so that on stdio a person finds
+ * them, newest last; a model reads them by URI. They are never executable there. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +15,9 @@
 
 struct outputs;
 
-/* dir is made where it is missing. */
+/* dir is made (0700) where it is missing. */
 int outputs_open(const char *dir, struct outputs **ret, struct err *err) MUST_CHECK;
+/* Calls must have been abandoned or have called back. NULL is fine. */
 void outputs_close(struct outputs *o);
 
 struct output {
@@ -31,28 +32,37 @@ struct output {
 	uint64_t created_us; /* CLOCK_REALTIME */
 	char sha256[2 * SHA256_SIZE + 1];
 	const char *mime_type; /* from name and first bytes; own small table */
-	bool text;             /* may be given as text in resources/read */
+	bool text;             /* all of it is UTF-8: may be given as text in resources/read */
 	bool executable; /* opening it would run something (scripts, binaries, HTML, office macros,
-			    .desktop, …) */
+			    .desktop, …), or it was executable in the sandbox */
 };
 void output_done(struct output *o);
 
+/* o is NULL where err is not, and is gone after the call. */
 typedef void (*outputs_present_fn)(void *user, const struct output *o, const struct err *err);
 struct outputs_call;
 /* Copies path out of the sandbox while hashing; refuses what files_fetch() refuses, names that
- * cannot be carried safely, and what passes the principal's quota. */
+ * cannot be carried safely, and what passes the principal's quota. Calls back once, from the loop.
+ *
+ * Pieces are written from the loop, as they come (≤ 256 KiB, into the page cache); what can take
+ * long, making directories, fsync, renaming and removing, is done by libuv's threads. */
 struct outputs_call *outputs_present(struct outputs *o, const char *principal, const char *session,
 	struct files *f, const char *path, const char *title, outputs_present_fn done, void *user);
+/* No callback any more, and nothing stays of the file. Before files_free(). */
 void outputs_abandon(struct outputs_call *c);
 
-/* By URI, for its owner only; ERR_NO_SUCH_RESOURCE for unknown and foreign alike. */
+/* By URI, for its owner only; ERR_NO_SUCH_RESOURCE for unknown and foreign alike (and for one that
+ * the person has moved away). */
 int outputs_find(struct outputs *o, const char *principal, const char *uri, struct output *ret,
 	struct err *err) MUST_CHECK;
-/* Bytes of it. */
+/* Appends up to length bytes of it; fewer only at its end. ERR_LIMIT_REACHED where ret is too
+ * small.
+ */
 int outputs_read(struct outputs *o, const char *principal, const char *uri, uint64_t offset,
 	uint64_t length, struct buf *ret, struct err *err) MUST_CHECK;
-/* Newest first. */
+/* Newest first, until fn answers other than 0, which then is the value. */
 int outputs_list(struct outputs *o, const char *principal,
 	int (*fn)(void *user, const struct output *o), void *user, struct err *err) MUST_CHECK;
-/* Removes what is older than LIMIT_OUTPUTS_AGE_S and half-written rests; the number removed. */
+/* Removes what is older than LIMIT_OUTPUTS_AGE_S and half-written rests; the number removed, or a
+ * negative errno. Blocks on the disk. */
 int outputs_expire(struct outputs *o);

@@ -1,0 +1,397 @@
+/* shelf.c: see shelf.h. */
+#include "files/shelf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "files/record.h"
+
+#define RECORD       ".scb-meta.json"
+#define DRAFT_PREFIX ".new-"
+#define DRAFT_AGE_S  3600
+#define SHORT_ID     8
+
+/* ---- names ---- */
+
+static void principal_name(const char *principal, char ret_name[static SHELF_NAME])
+{
+	char hex[2 * SHA256_SIZE + 1];
+	record_principal(principal, hex);
+	size_t n = 0;
+	for (const char *c = principal; *c && n < 24; c++) {
+		bool plain = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+			     (*c >= 'A' && *c <= 'Z');
+		ret_name[n++] = plain ? *c : '-';
+	}
+	(void)snprintf(ret_name + n, SHELF_NAME - n, "-%.16s", hex);
+}
+
+/* "2026-11-29_20-45-01.123_3f2a9c1b" */
+static void final_name(const struct output *o, char ret_name[static SHELF_NAME])
+{
+	char when[CLOCK_RFC3339_SIZE];
+	clock_rfc3339(o->created_us, when);
+	(void)snprintf(
+		ret_name, SHELF_NAME, "%.10s_%.12s_%.*s", when, when + 11, SHORT_ID, o->id + 2);
+	for (char *c = ret_name; *c; c++) {
+		if (*c == ':')
+			*c = '-';
+	}
+}
+
+/* ---- directories ---- */
+
+int shelf_open(const char *dir, struct shelf *ret, struct err *err)
+{
+	for (const char *slash = dir; (slash = strchr(slash + 1, '/'));) {
+		_cleanup_free_ char *parent = xstrndup(dir, (size_t)(slash - dir));
+		if (mkdir(parent, 0755) < 0 && errno != EEXIST)
+			break; /* mkdir() of dir itself says why */
+	}
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return err_set(err, ERR_IO, errno, "cannot make the outputs folder %s: %s", dir,
+			strerror(errno));
+	ret->dir = realpath(dir, NULL);
+	ret->fd = ret->dir ? open(ret->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (ret->fd < 0) {
+		int r = err_set(err, ERR_IO, errno, "cannot open the outputs folder %s: %s", dir,
+			strerror(errno));
+		free(ret->dir);
+		return r;
+	}
+	return 0;
+}
+
+void shelf_close(struct shelf *s)
+{
+	fd_closep(&s->fd);
+	free(s->dir);
+	s->dir = NULL;
+}
+
+static int open_dir(int at, const char *name)
+{
+	return fd_open_beneath(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+/* Calls fn for each entry but "." and "..", until it answers other than 0. */
+static int each_entry(int dir, int (*fn)(void *user, int dir, const char *name), void *user)
+{
+	_cleanup_close_ int own = open_dir(dir, ".");
+	if (own < 0)
+		return own;
+	DIR *d = fdopendir(own);
+	if (!d)
+		return -errno;
+	(void)TAKE_FD(own);
+	int r = 0;
+	for (struct dirent *e; r == 0 && (e = readdir(d));) {
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = fn(user, dir, e->d_name);
+	}
+	(void)closedir(d);
+	return r;
+}
+
+/* ---- what is used ---- */
+
+struct usage {
+	uint64_t bytes, outputs;
+};
+
+static int add_file(void *user, int dir, const char *name)
+{
+	struct usage *u = user;
+	struct stat st;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		u->bytes += (uint64_t)st.st_size;
+	return 0;
+}
+
+static int add_output(void *user, int dir, const char *name)
+{
+	struct usage *u = user;
+	if (str_starts(name, DRAFT_PREFIX)) /* counted by whoever writes it */
+		return 0;
+	_cleanup_close_ int fd = open_dir(dir, name);
+	u->outputs += fd >= 0;
+	return fd < 0 ? 0 : MIN(each_entry(fd, add_file, user), 0);
+}
+
+/* ---- putting there ---- */
+
+static int begin_error(struct err *err, const struct shelf *s, int errnum)
+{
+	return err_set(err, ERR_IO, errnum, "cannot store in the outputs folder %s: %s", s->dir,
+		strerror(errnum));
+}
+
+int shelf_begin(const struct shelf *s, const char *principal, const struct output *o,
+	struct shelf_draft *d, uint64_t *ret_used, struct err *err)
+{
+	char name[SHELF_NAME];
+	struct usage u = {0};
+	principal_name(principal, name);
+	if (mkdirat(s->fd, name, 0700) < 0 && errno != EEXIST)
+		return begin_error(err, s, errno);
+	d->principal = open_dir(s->fd, name);
+	if (d->principal < 0)
+		return begin_error(err, s, -d->principal);
+	int r = each_entry(d->principal, add_output, &u);
+	if (r < 0)
+		return begin_error(err, s, -r);
+	if (u.outputs >= LIMIT_OUTPUTS)
+		return err_set(err, ERR_LIMIT_REACHED, EDQUOT,
+			"%d files are presented already, which is the most; delete some in %s/%s",
+			LIMIT_OUTPUTS, s->dir, name);
+	*ret_used = u.bytes;
+	(void)snprintf(d->name, sizeof(d->name), DRAFT_PREFIX "%s", o->id);
+	d->file_name = xstrdup(o->name);
+	if (mkdirat(d->principal, d->name, 0700) < 0)
+		return begin_error(err, s, errno);
+	d->dir = open_dir(d->principal, d->name);
+	if (d->dir >= 0)
+		d->file = fd_open_beneath(
+			d->dir, o->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	r = d->dir < 0 ? d->dir : MIN(d->file, 0);
+	return r < 0 ? begin_error(err, s, -r) : 0;
+}
+
+static int write_record(int dir, const char *principal, const struct output *o)
+{
+	_cleanup_free_ char *text = record_write(principal, o);
+	_cleanup_close_ int fd =
+		fd_open_beneath(dir, RECORD, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? fd : fd_write_full(fd, text, strlen(text));
+	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
+}
+
+int shelf_publish(const struct shelf *s, const char *principal, struct shelf_draft *d,
+	struct output *o, struct err *err)
+{
+	char name[SHELF_NAME], owner[SHELF_NAME];
+	principal_name(principal, owner);
+	final_name(o, name);
+	int r = fsync(d->file) < 0 ? -errno : write_record(d->dir, principal, o);
+	if (!r && fsync(d->dir) < 0)
+		r = -errno;
+	if (!r && syscall(SYS_renameat2, d->principal, d->name, d->principal, name,
+			  RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r < 0)
+		return begin_error(err, s, -r);
+	memcpy(d->name, name, sizeof(name));
+	if (fsync(d->principal) < 0)
+		return begin_error(err, s, errno);
+	free(o->host_path);
+	o->host_path = xasprintf("%s/%s/%s/%s", s->dir, owner, name, o->name);
+	return 0;
+}
+
+void shelf_discard(struct shelf_draft *d)
+{
+	if (d->dir >= 0) {
+		(void)unlinkat(d->dir, d->file_name, 0);
+		(void)unlinkat(d->dir, RECORD, 0);
+	}
+	if (d->principal >= 0 && d->name[0])
+		(void)unlinkat(d->principal, d->name, AT_REMOVEDIR);
+}
+
+void shelf_draft_done(struct shelf_draft *d)
+{
+	fd_closep(&d->file);
+	fd_closep(&d->dir);
+	fd_closep(&d->principal);
+	free(d->file_name);
+	d->file_name = NULL;
+}
+
+/* ---- finding ---- */
+
+static int load_record(int dir, const char *principal, struct output *ret)
+{
+	_cleanup_close_ int fd = fd_open_beneath(dir, RECORD, O_RDONLY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return fd;
+	char text[RECORD_MAX];
+	ssize_t n = read(fd, text, sizeof(text));
+	if (n < 0)
+		return -errno;
+	return record_read(text, (size_t)n, principal, ret);
+}
+
+struct search {
+	const struct shelf *shelf;
+	const char *principal, *uri;
+	char short_id[SHORT_ID + 1];
+	struct output *ret;
+	int *ret_file;
+};
+
+/* 1 where it is the one. */
+static int try_output(void *user, int principal_dir, const char *name)
+{
+	struct search *s = user;
+	size_t n = strlen(name);
+	if (n <= SHORT_ID || strcmp(name + n - SHORT_ID, s->short_id) != 0)
+		return 0;
+	_cleanup_close_ int dir = open_dir(principal_dir, name);
+	struct output o = {0};
+	if (dir < 0 || load_record(dir, s->principal, &o) < 0)
+		return 0;
+	size_t len = strlen(o.uri);
+	bool same = strlen(s->uri) == len && id_equal(s->uri, o.uri, len);
+	/* The person may have moved it away. */
+	_cleanup_close_ int file =
+		same ? fd_open_beneath(dir, o.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0) : -1;
+	struct stat st;
+	if (file < 0 || fstat(file, &st) < 0 || !S_ISREG(st.st_mode)) {
+		output_done(&o);
+		return 0;
+	}
+	char owner[SHELF_NAME];
+	principal_name(s->principal, owner);
+	o.host_path = xasprintf("%s/%s/%s/%s", s->shelf->dir, owner, name, o.name);
+	o.size = (uint64_t)st.st_size;
+	*s->ret = o;
+	if (s->ret_file)
+		*s->ret_file = TAKE_FD(file);
+	return 1;
+}
+
+static int open_principal(const struct shelf *s, const char *principal)
+{
+	char name[SHELF_NAME];
+	principal_name(principal, name);
+	return open_dir(s->fd, name);
+}
+
+int shelf_find(const struct shelf *s, const char *principal, const char *uri, struct output *ret,
+	int *ret_file)
+{
+	struct search search = {s, principal, uri, "", ret, ret_file};
+	if (!str_starts(uri, RECORD_URI "o-") || strlen(uri) < strlen(RECORD_URI) + ID_TEXT_SIZE)
+		return -ENOENT;
+	memcpy(search.short_id, uri + strlen(RECORD_URI "o-"), SHORT_ID);
+	_cleanup_close_ int dir = open_principal(s, principal);
+	if (dir < 0)
+		return dir;
+	int r = each_entry(dir, try_output, &search);
+	return r < 0 ? r : r ? 0 : -ENOENT;
+}
+
+struct names {
+	char **v;
+	size_t n;
+};
+
+static int add_name(void *user, int dir, const char *name)
+{
+	struct names *names = user;
+	(void)dir;
+	if (name[0] == '.' || names->n == LIMIT_OUTPUTS)
+		return 0;
+	names->v[names->n++] = xstrdup(name);
+	return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)b, *(char *const *)a);
+}
+
+int shelf_list(const struct shelf *s, const char *principal,
+	int (*fn)(void *user, const struct output *o), void *user)
+{
+	_cleanup_close_ int dir = open_principal(s, principal);
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	char owner[SHELF_NAME];
+	principal_name(principal, owner);
+	struct names names = {.v = xcalloc(LIMIT_OUTPUTS, sizeof(char *))};
+	int r = each_entry(dir, add_name, &names);
+	qsort(names.v, names.n, sizeof(char *), newest_first);
+	for (size_t i = 0; i < names.n; i++) {
+		struct output o = {0};
+		_cleanup_close_ int fd = r == 0 ? open_dir(dir, names.v[i]) : -1;
+		if (fd >= 0 && load_record(fd, principal, &o) == 0 &&
+			faccessat(fd, o.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+			o.host_path = xasprintf("%s/%s/%s/%s", s->dir, owner, names.v[i], o.name);
+			r = fn(user, &o);
+		}
+		output_done(&o);
+		free(names.v[i]);
+	}
+	free(names.v);
+	return r;
+}
+
+/* ---- taking away ---- */
+
+struct expiry {
+	time_t before, drafts_before;
+	int removed;
+};
+
+static int unlink_entry(void *user, int dir, const char *name)
+{
+	(void)user;
+	(void)unlinkat(dir, name, 0);
+	return 0;
+}
+
+static bool older(int dir, const char *name, time_t before)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime < before;
+}
+
+/* Only what was put there by a shelf is taken away, whatever else a person keeps in the folder. */
+static int expire_output(void *user, int principal_dir, const char *name)
+{
+	struct expiry *x = user;
+	_cleanup_close_ int dir = open_dir(principal_dir, name);
+	struct output o = {0};
+	if (dir < 0)
+		return 0;
+	if (str_starts(name, DRAFT_PREFIX)) {
+		if (!older(principal_dir, name, x->drafts_before))
+			return 0;
+		(void)each_entry(dir, unlink_entry, NULL);
+	} else {
+		if (!older(dir, RECORD, x->before) || load_record(dir, NULL, &o) < 0)
+			return 0;
+		(void)unlinkat(dir, o.name, 0);
+		(void)unlinkat(dir, RECORD, 0);
+		output_done(&o);
+	}
+	x->removed++;
+	(void)unlinkat(principal_dir, name, AT_REMOVEDIR);
+	return 0;
+}
+
+static int expire_principal(void *user, int dir, const char *name)
+{
+	_cleanup_close_ int fd = open_dir(dir, name);
+	return fd < 0 ? 0 : MIN(each_entry(fd, expire_output, user), 0);
+}
+
+int shelf_expire(const struct shelf *s, uint64_t age_s)
+{
+	time_t now = (time_t)(clock_realtime_us() / USEC_PER_SEC);
+	struct expiry x = {now - (time_t)age_s, now - DRAFT_AGE_S, 0};
+	int r = each_entry(s->fd, expire_principal, &x);
+	return r < 0 ? r : x.removed;
+}
