@@ -103,6 +103,9 @@ static int read_one(struct config *c, const struct tlv *t)
 	case BOOT_JOIN_FD:
 		return c->n_join_fds == CONFIG_JOIN_FDS ? -E2BIG
 							: get_fd(t, &c->join_fds[c->n_join_fds++]);
+	case BOOT_HOLD_FD:
+		return c->n_hold_fds == CONFIG_HOLD_FDS ? -E2BIG
+							: get_fd(t, &c->hold_fds[c->n_hold_fds++]);
 	case BOOT_OOM_FD:
 		return get_fd(t, &c->oom_fd);
 	case BOOT_PIDS_EVENTS_FD:

@@ -9,6 +9,7 @@
 #include "wire/proto.h"
 
 #define CONFIG_JOIN_FDS 8
+#define CONFIG_HOLD_FDS 4
 
 struct config_mount {
 	char *name;
@@ -28,6 +29,8 @@ struct config {
 	size_t n_env;
 	int join_fds[CONFIG_JOIN_FDS];
 	size_t n_join_fds;
+	int hold_fds[CONFIG_HOLD_FDS];
+	size_t n_hold_fds;
 	int oom_fd, pids_events_fd, memory_fd, pids_fd; /* -1: none */
 	uint64_t memory_max, pids_max;                  /* 0: unknown */
 	uint32_t confine;                               /* bits of enum boot_confine */

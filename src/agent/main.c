@@ -70,11 +70,14 @@ static const struct loop_hooks hooks = {.children = proc_reap, .before_sleep = b
 /* Closes everything that is not standard, the link, or named in the configuration. */
 static void close_others(int link_fd)
 {
-	int keep[CONFIG_JOIN_FDS + LIMIT_MOUNTS + 8] = {STDERR_FILENO, link_fd, config.workspace_fd,
-		config.oom_fd, config.pids_events_fd, config.memory_fd, config.pids_fd};
+	int keep[CONFIG_JOIN_FDS + CONFIG_HOLD_FDS + LIMIT_MOUNTS + 8] = {STDERR_FILENO, link_fd,
+		config.workspace_fd, config.oom_fd, config.pids_events_fd, config.memory_fd,
+		config.pids_fd};
 	size_t n = 7;
 	for (size_t i = 0; i < config.n_join_fds; i++)
 		keep[n++] = config.join_fds[i];
+	for (size_t i = 0; i < config.n_hold_fds; i++)
+		keep[n++] = config.hold_fds[i];
 	for (size_t i = 0; i < config.n_mounts; i++)
 		keep[n++] = config.mounts[i].fd;
 	int highest = 0;

@@ -103,6 +103,12 @@ static int numbers(struct buf *b, const struct boot *boot)
 		if (r < 0)
 			return r;
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(boot->hold_fds); i++) {
+		int fd = boot->hold_fds[i];
+		int r = fd < 0 ? 0 : tlv_u64(b, BOOT_HOLD_FD, (uint64_t)fd);
+		if (r < 0)
+			return r;
+	}
 	for (size_t i = 0; i < boot->n_join_fds; i++) {
 		int r = tlv_u64(b, BOOT_JOIN_FD, (uint64_t)boot->join_fds[i]);
 		if (r < 0)

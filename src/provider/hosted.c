@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -332,8 +333,8 @@ int hosted_prepare(struct hosted *h, struct boot *b, struct launch *l, struct er
 	b->pids_events_fd = give(l, h->groups.pids_events_fd);
 	b->memory_fd = give(l, h->groups.memory_fd);
 	b->pids_fd = give(l, h->groups.pids_fd);
-	(void)give(l, h->uid.shared_fd);
-	(void)give(l, h->record.shared_fd);
+	b->hold_fds[0] = give(l, h->uid.shared_fd);
+	b->hold_fds[1] = give(l, h->record.shared_fd);
 	int config = boot_config(b);
 	b->join_fds = NULL;
 	if (config < 0)
@@ -409,7 +410,7 @@ void hosted_abort(struct hosted *h)
 		(void)record_remove_tree(h->workdir);
 	int r = cgroup_box_remove(&h->groups);
 	for (int tries = 0; r == -EBUSY && tries < 20; tries++) {
-		(void)usleep(1000);
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		r = cgroup_box_remove(&h->groups);
 	}
 	remove_names(h);

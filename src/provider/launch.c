@@ -103,8 +103,9 @@ static void standard_fds(const struct launch *l)
 
 static void default_signals(void)
 {
+	const struct sigaction normal = {.sa_handler = SIG_DFL};
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)signal(sig, SIG_DFL);
+		(void)sigaction(sig, &normal, NULL); /* KILL and STOP say no */
 	sigset_t none;
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -90,10 +90,9 @@ void record_remove(struct record *r)
 /* Opens a directory to empty it; code may have taken its own rights away. */
 static int open_to_empty(int at, const char *name)
 {
-	int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(at, name, how);
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
-		fd = openat(at, name, how);
+		fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 

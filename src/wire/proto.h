@@ -238,7 +238,9 @@ enum wire_boot {
 	BOOT_SPOOL_HEAD = 19,
 	BOOT_SPOOL_TAIL = 20,
 	BOOT_SPOOL_SESSION = 21,
-	BOOT_TMP = 22, /* path of the temporary directory, "/tmp" but for local */
+	BOOT_TMP = 22,     /* path of the temporary directory, "/tmp" but for local */
+	BOOT_HOLD_FD = 23, /* a descriptor to keep open, never to use: a lock on the host that says
+			      the sandbox lives; repeats */
 };
 
 enum boot_confine {
