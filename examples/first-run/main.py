@@ -148,12 +148,16 @@ def hand_out(server, session):
 
 
 def describe_sandbox(info):
+    limits, held = info["limits"], info["enforced"]
     print()
     print(bold("  The sandbox it ran in"))
     line("provider", f"{info['provider']}, isolation level {info['isolationLevel']}")
-    words = [f"{name}: {value}" for name, value in info.get("enforced", {}).items()]
-    for i, text in enumerate(textwrap.wrap(" · ".join(words), 96, break_on_hyphens=False)):
-        line("" if i else "enforced", text)
+    line("limits", f"{size(limits['memoryBytes'])} of memory (held by {held['memory']}), "
+                   f"{limits['processes']} processes ({held['pids']}), {limits['cpus']} CPUs ({held['cpu']})")
+    line("", f"{size(limits['workspaceBytes'])} for /workspace ({held['disk']})")
+    line("network", held["egress"])
+    line("system", f"root read-only: {held['readOnlyRoot']}, system calls: {held['seccomp']}, "
+                   f"host uid: {held['hostUid']}")
 
 
 def next_step():
