@@ -1,0 +1,165 @@
+/* test-audit.c: one valid JSON line each, private, and an error when it cannot be written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "audit/audit.h"
+
+static char dir[] = "/tmp/test-audit-XXXXXX";
+static char path[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/audit.jsonl", dir);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	(void)unlink(path);
+	return rmdir(dir);
+}
+
+static json_t *read_line(FILE *f)
+{
+	static char line[256 * 1024];
+	if (!fgets(line, sizeof(line), f))
+		return NULL;
+	return json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static void lines_are_json(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+
+	assert_int_equal(audit_event(a,
+				 &(struct audit_event){.event = "exec.start",
+					 .tool = "run_code",
+					 .principal = "uid:0",
+					 .policy_rule = "default.tools"},
+				 &err),
+		0);
+	/* what comes from the sandbox cannot break out of its field */
+	assert_int_equal(audit_event(a,
+				 &(struct audit_event){.event = "exec.end",
+					 .path = "a\"\n\xff\x01{}",
+					 .has_exit = true,
+					 .exit_code = -1,
+					 .exit_reason = "timeout",
+					 .duration_us = 1500},
+				 &err),
+		0);
+	audit_close(a);
+
+	FILE *f = fopen(path, "re");
+	json_t *one = read_line(f), *two = read_line(f);
+	assert_non_null(one);
+	assert_non_null(two);
+	assert_null(read_line(f));
+	fclose(f);
+	assert_string_equal(json_string_value(json_object_get(one, "event")), "exec.start");
+	assert_int_equal(json_integer_value(json_object_get(one, "seq")), 1);
+	assert_string_equal(
+		json_string_value(json_array_get(json_object_get(one, "owasp"), 0)), "ASI05");
+	assert_null(json_object_get(one, "exitCode"));
+	assert_int_equal(json_integer_value(json_object_get(two, "exitCode")), -1);
+	assert_string_equal(
+		json_string_value(json_object_get(two, "path")), "a\"\n\xef\xbf\xbd\x01{}");
+	/* a limit's end also bears on cascading failures and resource overload */
+	char *ids = json_dumps(json_object_get(two, "owasp"), JSON_COMPACT);
+	assert_string_equal(ids, "[\"ASI05\",\"T11\",\"ASI08\",\"ASI02\",\"T4\"]");
+	free(ids);
+	json_decref(one);
+	json_decref(two);
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+
+	/* RLIMIT_FSIZE stands for a full disk: the first write is short, the next fails */
+	struct rlimit old, small = {(rlim_t)st.st_size + 10, RLIM_INFINITY};
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	const struct audit_event e = {.event = "tool.call"};
+	assert_true(audit_event(a, &e, &err) < 0);
+	assert_int_equal(err.code, ERR_AUDIT_UNAVAILABLE);
+	assert_true(audit_event(a, &e, &err) < 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+
+	/* room again: the torn line stays alone */
+	assert_int_equal(audit_event(a, &e, &err), 0);
+	audit_close(a);
+	FILE *f = fopen(path, "re");
+	json_t *last = NULL;
+	size_t whole = 0, torn = 0;
+	while (!feof(f)) {
+		json_t *line = read_line(f);
+		if (line) {
+			json_decref(last);
+			last = line;
+			whole++;
+		} else if (!feof(f)) {
+			torn++;
+		}
+	}
+	fclose(f);
+	assert_int_equal(whole, 3);
+	assert_int_equal(torn, 1);
+	assert_string_equal(json_string_value(json_object_get(last, "event")), "tool.call");
+	json_decref(last);
+}
+
+static void no_file_no_log(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	assert_true(audit_open("/nonexistent/audit.jsonl", &a, &err) < 0);
+	assert_int_equal(err.code, ERR_AUDIT_UNAVAILABLE);
+	/* never through a link, never into a device */
+	char link_path[64];
+	(void)snprintf(link_path, sizeof(link_path), "%s/link", dir);
+	assert_int_equal(symlink(path, link_path), 0);
+	assert_true(audit_open(link_path, &a, &err) < 0);
+	assert_int_equal(unlink(link_path), 0);
+	assert_true(audit_open("/dev/null", &a, &err) < 0);
+	assert_null(a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_json),
+		cmocka_unit_test(a_full_disk_is_an_error),
+		cmocka_unit_test(no_file_no_log),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
