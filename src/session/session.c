@@ -95,6 +95,11 @@ void session_note_job(struct session *s, const char *job)
 
 /* ---- what it is ---- */
 
+bool session_lost(const struct session *s)
+{
+	return s->state != SESSION_LIVE;
+}
+
 const char *session_handle(const struct session *s)
 {
 	return s->handle;

@@ -51,6 +51,8 @@ int sessions_find_job(struct sessions *m, const char *principal, const char *job
 	struct session **ret, struct err *err) MUST_CHECK;
 void session_note_job(struct session *s, const char *job);
 
+/* Its sandbox is gone: nothing can be asked of it any more. */
+bool session_lost(const struct session *s);
 const char *session_handle(const struct session *s);
 const char *session_principal(const struct session *s);
 const struct provider *session_provider(const struct session *s);
