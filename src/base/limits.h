@@ -31,8 +31,12 @@
 #define LIMIT_MCP_RESULT (900 * 1000)
 /* Nesting of a JSON text from a peer. jansson's own limit is 2,048 and recursive. */
 #define LIMIT_JSON_DEPTH 64
+/* Answers that a client has not read yet; above it no further request is taken from it. */
+#define LIMIT_MCP_OUT_QUEUE (4 * MIB)
 /* Requests in flight per connection; a client that sends more is answered "too many". */
 #define LIMIT_MCP_INFLIGHT 128
+/* Idempotency keys remembered at once; each costs about 200 bytes. */
+#define LIMIT_IDEMPOTENCY_KEYS 4096
 
 /* ---- what the model is given ---- */
 /* stdout and stderr of one answer; a model's tool result is cut near 25,000 tokens. */

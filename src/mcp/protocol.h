@@ -1,0 +1,26 @@
+/* protocol.h: the two eras of MCP: 2026-07-28 (stateless, an envelope in every request) and those
+ * with initialize. Pure. Source: MCP 2026-07-28 basic/versioning, basic/index, server/discover;
+ * 2025-11-25 basic/lifecycle. */
+#pragma once
+
+#include "mcp/jsonrpc.h"
+
+#define MCP_UNSUPPORTED_VERSION (-32022)
+#define MCP_LEGACY_NO_RESOURCE  (-32002)
+
+struct mcp_envelope {
+	bool modern;            /* params._meta names a protocol version */
+	json_t *progress_token; /* borrowed: string or integer; NULL: no progress wanted */
+};
+/* 0, or -EINVAL and *ret_error: an unknown version, or a member missing. params may be NULL. */
+int mcp_envelope_read(const char *method, const json_t *params, struct mcp_envelope *ret,
+	struct jsonrpc_error *ret_error) MUST_CHECK;
+
+/* The results of the two ways to begin. */
+json_t *mcp_initialize_result(const char *requested_version);
+json_t *mcp_discover_result(void);
+
+/* What the modern era wants in every result. The legacy one is left as it is. */
+void mcp_result_finish(json_t *result, bool modern);
+/* Cache hints of list and read results (modern only). scope: "public" or "private". */
+void mcp_result_cache(json_t *result, bool modern, int ttl_ms, const char *scope);

@@ -1,0 +1,206 @@
+/* resources.c: see resources.h. */
+#include "mcp/resources.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "files/outputs.h"
+#include "mcp/base64.h"
+#include "mcp/protocol.h"
+
+#define PAGE_ENTRIES 200
+/* One piece: in base64 it stays below LIMIT_MCP_RESULT with room for the rest of the message. */
+#define PIECE (512 * KIB)
+/* A piece of text, where a byte may need six in JSON: only what is short when escaped is given as
+ * text, the rest as base64. */
+#define ESCAPED_MAX (800 * 1000)
+
+/* ---- list ---- */
+
+struct page {
+	json_t *list;
+	const char *after; /* id that ended the page before; NULL: from the start */
+	char next[ID_TEXT_SIZE];
+	bool found, more;
+};
+
+static int add_output(void *user, const struct output *o)
+{
+	struct page *p = user;
+	if (p->after && !p->found) {
+		p->found = strcmp(p->after, o->id) == 0;
+		return 0;
+	}
+	if (json_array_size(p->list) == PAGE_ENTRIES) {
+		p->more = true;
+		return 1;
+	}
+	json_t *r = json_object();
+	json_object_set_new(r, "uri", jsonrpc_text(o->uri));
+	json_object_set_new(r, "name", jsonrpc_text(o->name));
+	if (o->title)
+		json_object_set_new(r, "title", jsonrpc_text(o->title));
+	json_object_set_new(r, "mimeType", jsonrpc_text(o->mime_type));
+	json_object_set_new(r, "size", json_integer((json_int_t)o->size));
+	json_array_append_new(p->list, r);
+	(void)snprintf(p->next, sizeof(p->next), "%s", o->id);
+	return 0;
+}
+
+int resources_list(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,
+	struct jsonrpc_error *ret_error)
+{
+	const char *cursor = json_string_value(json_object_get(params, "cursor"));
+	struct page p = {.list = json_array(), .after = cursor && *cursor ? cursor : NULL};
+	struct err err = {0};
+	int r = 0;
+	if (c->server->config.outputs)
+		r = outputs_list(c->server->config.outputs, c->principal, add_output, &p, &err);
+	if (r < 0 || (p.after && !p.found)) {
+		json_decref(p.list);
+		if (r < 0)
+			jsonrpc_error_set(
+				ret_error, err_info(err.code)->jsonrpc, "%.200s", err.text);
+		else
+			jsonrpc_error_set(ret_error, JSONRPC_INVALID_PARAMS,
+				"params.cursor is not one that this server gave");
+		return -EINVAL;
+	}
+	json_t *result = json_pack("{s:o}", "resources", p.list);
+	if (p.more)
+		json_object_set_new(result, "nextCursor", json_string(p.next));
+	mcp_result_cache(result, modern, 0, "private");
+	*ret_result = result;
+	return 0;
+}
+
+/* ---- read ---- */
+
+static int range_value(const char *text, size_t n, uint64_t *ret)
+{
+	char digits[24];
+	if (n == 0 || n >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, text, n);
+	digits[n] = '\0';
+	return str_to_u64(digits, INT64_MAX, ret);
+}
+
+int resource_range_parse(const char *uri, struct resource_range *ret)
+{
+	const char *q = strchr(uri, '?');
+	*ret = (struct resource_range){.length = PIECE, .given = q != NULL};
+	for (const char *p = q ? q + 1 : NULL; p && *p;) {
+		size_t n = strcspn(p, "&");
+		int r = -EINVAL;
+		if (n > 7 && strncmp(p, "offset=", 7) == 0)
+			r = range_value(p + 7, n - 7, &ret->offset);
+		else if (n > 7 && strncmp(p, "length=", 7) == 0)
+			r = range_value(p + 7, n - 7, &ret->length);
+		if (r < 0)
+			return -EINVAL;
+		p += n + (p[n] == '&' ? 1 : 0);
+	}
+	ret->length = MIN(ret->length, PIECE);
+	ret->uri = q ? xstrndup(uri, (size_t)(q - uri)) : xstrdup(uri);
+	return 0;
+}
+
+static size_t escaped_size(const uint8_t *p, size_t n)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < n; i++)
+		size += p[i] < 0x20 ? 6 : p[i] == '"' || p[i] == '\\' ? 2 : 1;
+	return size;
+}
+
+/* Puts the piece into contents and returns how many of its bytes that took: text never ends inside
+ * a character, unless the caller chose the range. */
+static size_t put_piece(
+	json_t *contents, const struct output *o, const struct buf *piece, bool last)
+{
+	size_t n = piece->len;
+	if (o->text && !last)
+		n = str_utf8_trim(piece->data, n);
+	if (o->text && str_utf8_valid(piece->data, n) &&
+		escaped_size(piece->data, n) <= ESCAPED_MAX) {
+		json_object_set_new(contents, "text", json_stringn((const char *)piece->data, n));
+		return n;
+	}
+	json_object_set_new(contents, "blob", base64_json(piece->data, piece->len));
+	return piece->len;
+}
+
+static int not_found(
+	const char *uri, bool modern, const struct err *err, struct jsonrpc_error *ret_error)
+{
+	int code = err_info(err->code)->jsonrpc;
+	if (err->code == ERR_NO_SUCH_RESOURCE)
+		code = modern ? JSONRPC_INVALID_PARAMS : MCP_LEGACY_NO_RESOURCE;
+	jsonrpc_error_set(ret_error, code, "%.200s", err->text);
+	ret_error->data = json_pack("{s:s}", "uri", uri);
+	return -EINVAL;
+}
+
+static json_t *read_result(const char *uri, const struct output *o,
+	const struct resource_range *range, const struct buf *piece, bool modern)
+{
+	json_t *contents = json_object();
+	json_object_set_new(contents, "uri", json_string(uri));
+	json_object_set_new(contents, "mimeType", jsonrpc_text(o->mime_type));
+
+	bool last = range->offset + piece->len >= o->size;
+	uint64_t end = range->offset + put_piece(contents, o, piece, last);
+	if (end < o->size || range->given) {
+		json_t *meta = json_object();
+		json_object_set_new(meta, "scb/offset", json_integer((json_int_t)range->offset));
+		json_object_set_new(meta, "scb/totalBytes", json_integer((json_int_t)o->size));
+		if (end < o->size) {
+			_cleanup_free_ char *next = xasprintf("%s?offset=%llu&length=%llu", o->uri,
+				(unsigned long long)end, (unsigned long long)range->length);
+			json_object_set_new(meta, "scb/nextUri", jsonrpc_text(next));
+		}
+		json_object_set_new(contents, "_meta", meta);
+	}
+	json_t *result = json_pack("{s:[o]}", "contents", contents);
+	/* presented bytes never change */
+	mcp_result_cache(result, modern, 3600 * 1000, "private");
+	return result;
+}
+
+int resources_read(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,
+	struct jsonrpc_error *ret_error)
+{
+	const char *uri = json_string_value(json_object_get(params, "uri"));
+	struct resource_range range;
+	if (!uri || strlen(uri) > LIMIT_PATH) {
+		jsonrpc_error_set(ret_error, JSONRPC_INVALID_PARAMS,
+			"params.uri must be a string of at most %d bytes", LIMIT_PATH);
+		return -EINVAL;
+	}
+	if (resource_range_parse(uri, &range) < 0) {
+		jsonrpc_error_set(ret_error, JSONRPC_INVALID_PARAMS,
+			"the query of params.uri must be ?offset=N&length=M with whole numbers");
+		return -EINVAL;
+	}
+
+	_cleanup_free_ char *plain = range.uri;
+	_cleanup_buf_ struct buf piece = BUF_INIT(PIECE);
+	struct output o = {0};
+	struct err err = {.code = ERR_NO_SUCH_RESOURCE, .text = "nothing was presented here"};
+	struct outputs *outputs = c->server->config.outputs;
+	int r = outputs ? outputs_find(outputs, c->principal, plain, &o, &err) : -ENOENT;
+	if (r == 0 && range.offset < o.size)
+		r = outputs_read(
+			outputs, c->principal, plain, range.offset, range.length, &piece, &err);
+	if (r < 0) {
+		output_done(&o);
+		return not_found(uri, modern, &err, ret_error);
+	}
+	*ret_result = read_result(uri, &o, &range, &piece, modern);
+	output_done(&o);
+	return 0;
+}

@@ -1,0 +1,327 @@
+/* server.c: see server.h. */
+#include "mcp/server.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "mcp/call.h"
+#include "mcp/fit.h"
+#include "mcp/follow.h"
+#include "mcp/idempotency.h"
+#include "mcp/protocol.h"
+#include "mcp/resources.h"
+
+/* Progress every so often: clients that count it reset a time-out of 60 s. */
+#define TICK_MS 3000
+
+/* ---- sending ---- */
+
+void conn_send(struct mcp_conn *c, json_t *message)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
+	if (jsonrpc_encode(message, &out) == 0)
+		c->transport->send(c->transport, (const char *)out.data, out.len);
+	else
+		log_error("a message of more than %d bytes was dropped", LIMIT_MCP_RESULT);
+	json_decref(message);
+}
+
+void conn_error(struct mcp_conn *c, struct jsonrpc_error *e)
+{
+	conn_send(c, jsonrpc_error_message(e));
+	jsonrpc_error_done(e);
+}
+
+void conn_encode_result(json_t *id, json_t *result, bool modern, struct buf *out)
+{
+	mcp_result_finish(result, modern);
+	json_t *message = jsonrpc_result(id, result);
+	int r = jsonrpc_encode(message, out);
+	for (unsigned round = 0; r < 0 && fit_shrink(result, round); round++)
+		r = jsonrpc_encode(message, out);
+	json_decref(message);
+	if (r == 0)
+		return;
+
+	struct jsonrpc_error e = {.id = id};
+	jsonrpc_error_set(&e, JSONRPC_INTERNAL,
+		"The answer is larger than %d bytes; ask for less of it", LIMIT_MCP_RESULT);
+	message = jsonrpc_error_message(&e);
+	CHECK(jsonrpc_encode(message, out) == 0);
+	json_decref(message);
+}
+
+void conn_result(struct mcp_conn *c, json_t *id, json_t *result, bool modern)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
+	conn_encode_result(id, result, modern, &out);
+	c->transport->send(c->transport, (const char *)out.data, out.len);
+}
+
+/* ---- methods that are answered at once ---- */
+
+struct request {
+	struct mcp_conn *conn;
+	const json_t *params;
+	bool modern;
+	struct jsonrpc_error *error;
+};
+
+static json_t *do_initialize(const struct request *r)
+{
+	const char *version = json_string_value(json_object_get(r->params, "protocolVersion"));
+	if (version)
+		return mcp_initialize_result(version);
+	jsonrpc_error_set(
+		r->error, JSONRPC_INVALID_PARAMS, "params.protocolVersion is missing or no string");
+	return NULL;
+}
+
+static json_t *do_discover(const struct request *r)
+{
+	json_t *result = mcp_discover_result();
+	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
+	return result;
+}
+
+static json_t *do_nothing(const struct request *r)
+{
+	(void)r;
+	return json_object();
+}
+
+static json_t *do_tools_list(const struct request *r)
+{
+	struct mcp_server *s = r->conn->server;
+	const char *cursor = json_string_value(json_object_get(r->params, "cursor"));
+	if (cursor && *cursor) {
+		jsonrpc_error_set(r->error, JSONRPC_INVALID_PARAMS,
+			"params.cursor is not one that this server gave: the list has one page");
+		return NULL;
+	}
+	if (!s->tools)
+		s->tools = tools_list();
+	json_t *result = json_copy(s->tools);
+	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
+	return result;
+}
+
+static json_t *empty_list(const struct request *r, const char *name)
+{
+	json_t *result = json_pack("{s:[]}", name);
+	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
+	return result;
+}
+
+static json_t *do_prompts_list(const struct request *r)
+{
+	return empty_list(r, "prompts");
+}
+
+static json_t *do_templates_list(const struct request *r)
+{
+	return empty_list(r, "resourceTemplates");
+}
+
+static json_t *do_resources_list(const struct request *r)
+{
+	json_t *result = NULL;
+	return resources_list(r->conn, r->params, r->modern, &result, r->error) == 0 ? result
+										     : NULL;
+}
+
+static json_t *do_resources_read(const struct request *r)
+{
+	json_t *result = NULL;
+	return resources_read(r->conn, r->params, r->modern, &result, r->error) == 0 ? result
+										     : NULL;
+}
+
+enum { LEGACY = 1, MODERN = 2, BOTH = LEGACY | MODERN };
+
+static const struct method {
+	const char *name;
+	int eras;
+	json_t *(*run)(const struct request *r); /* NULL: r->error is set */
+} methods[] = {
+	{"initialize", LEGACY, do_initialize},
+	{"ping", LEGACY, do_nothing},
+	{"logging/setLevel", LEGACY, do_nothing},
+	{"resources/subscribe", LEGACY, do_nothing},
+	{"resources/unsubscribe", LEGACY, do_nothing},
+	{"server/discover", MODERN, do_discover},
+	{"tools/list", BOTH, do_tools_list},
+	{"prompts/list", BOTH, do_prompts_list},
+	{"resources/list", BOTH, do_resources_list},
+	{"resources/templates/list", BOTH, do_templates_list},
+	{"resources/read", BOTH, do_resources_read},
+};
+
+static const struct method *find_method(const char *name, bool modern)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (strcmp(methods[i].name, name) == 0 &&
+			(methods[i].eras & (modern ? MODERN : LEGACY)))
+			return &methods[i];
+	return NULL;
+}
+
+/* ---- messages ---- */
+
+static struct call *find_call(struct mcp_conn *c, const json_t *id)
+{
+	list_for_each (call, next, &c->calls, struct call, link)
+		if (json_equal(call->id, id))
+			return call;
+	return NULL;
+}
+
+static void start_call(
+	struct mcp_conn *c, const struct jsonrpc_msg *m, const struct mcp_envelope *envelope)
+{
+	struct jsonrpc_error e = {0};
+	if (find_call(c, m->id))
+		jsonrpc_error_set(&e, JSONRPC_INVALID_REQUEST,
+			"A request with this id is still being worked on");
+	else if (c->n_calls >= LIMIT_MCP_INFLIGHT)
+		jsonrpc_error_set(&e, JSONRPC_INTERNAL,
+			"Too many requests at once: %d are being worked on; try again when one has "
+			"been answered",
+			LIMIT_MCP_INFLIGHT);
+	if (e.code) {
+		e.id = json_incref(m->id);
+		conn_error(c, &e);
+		return;
+	}
+	call_start(c, m->id, envelope->modern, envelope->progress_token, m->params);
+}
+
+static void on_request(struct mcp_conn *c, const struct jsonrpc_msg *m)
+{
+	struct jsonrpc_error e = {0};
+	struct mcp_envelope envelope;
+	json_t *result = NULL;
+
+	if (mcp_envelope_read(m->method, m->params, &envelope, &e) == 0) {
+		if (strcmp(m->method, "tools/call") == 0) {
+			start_call(c, m, &envelope);
+			return;
+		}
+		const struct method *method = find_method(m->method, envelope.modern);
+		if (method)
+			result = method->run(&(struct request){c, m->params, envelope.modern, &e});
+		else
+			jsonrpc_error_set(
+				&e, JSONRPC_METHOD_NOT_FOUND, "Method not found: %.80s", m->method);
+	}
+	if (result) {
+		conn_result(c, m->id, result, envelope.modern);
+	} else {
+		e.id = json_incref(m->id);
+		conn_error(c, &e);
+	}
+}
+
+static void on_notification(struct mcp_conn *c, const struct jsonrpc_msg *m)
+{
+	if (strcmp(m->method, "notifications/cancelled") != 0)
+		return;
+	struct call *call = find_call(c, json_object_get(m->params, "requestId"));
+	if (call)
+		call_cancel(call, "cancelled by the client");
+}
+
+void mcp_conn_message(struct mcp_conn *c, const char *p, size_t n)
+{
+	struct jsonrpc_msg m = {0};
+	struct jsonrpc_error e = {0};
+	if (!p) {
+		jsonrpc_error_set(&e, JSONRPC_INVALID_REQUEST,
+			"Invalid request: a line of more than %llu bytes was thrown away; send "
+			"large "
+			"data in pieces (files, action write with append)",
+			LIMIT_MCP_LINE);
+		conn_error(c, &e);
+		return;
+	}
+	if (jsonrpc_parse(p, n, &m, &e) < 0) {
+		conn_error(c, &e);
+		return;
+	}
+	if (m.kind == JSONRPC_REQUEST)
+		on_request(c, &m);
+	else if (m.kind == JSONRPC_NOTIFICATION)
+		on_notification(c, &m);
+	/* responses: this server asks nothing */
+	jsonrpc_msg_done(&m);
+}
+
+/* ---- life ---- */
+
+static void on_tick(uv_timer_t *t)
+{
+	struct mcp_server *s = t->data;
+	uint64_t now_us = clock_monotonic_us();
+	list_for_each (c, next_conn, &s->conns, struct mcp_conn, link) {
+		if (c->transport->congested(c->transport))
+			continue;
+		list_for_each (call, next, &c->calls, struct call, link)
+			call_progress(call, now_us);
+	}
+}
+
+struct mcp_server *mcp_server_new(const struct mcp_config *config)
+{
+	struct mcp_server *s = xcalloc(1, sizeof(*s));
+	s->config = *config;
+	list_init(&s->conns);
+	list_init(&s->follows);
+	s->keys = idempotency_new();
+	(void)uv_timer_init(config->loop, &s->ticker);
+	s->ticker.data = s;
+	(void)uv_timer_start(&s->ticker, on_tick, TICK_MS, TICK_MS);
+	uv_unref((uv_handle_t *)&s->ticker);
+	return s;
+}
+
+static void on_ticker_closed(uv_handle_t *h)
+{
+	free(h->data);
+}
+
+void mcp_server_close(struct mcp_server *s)
+{
+	if (!s)
+		return;
+	CHECK(list_empty(&s->conns));
+	follow_drop_all(s);
+	idempotency_free(s->keys);
+	json_decref(s->tools);
+	uv_close((uv_handle_t *)&s->ticker, on_ticker_closed);
+}
+
+struct mcp_conn *mcp_conn_new(
+	struct mcp_server *s, struct mcp_transport *transport, const char *principal)
+{
+	struct mcp_conn *c = xcalloc(1, sizeof(*c));
+	c->server = s;
+	c->transport = transport;
+	c->principal = xstrdup(principal);
+	list_init(&c->calls);
+	list_append(&s->conns, &c->link);
+	return c;
+}
+
+void mcp_conn_close(struct mcp_conn *c)
+{
+	if (!c)
+		return;
+	list_for_each (call, next, &c->calls, struct call, link)
+		call_cancel(call, "the client has gone");
+	list_remove(&c->link);
+	free(c->principal);
+	free(c);
+}
