@@ -1,0 +1,359 @@
+/* call.c: see call.h. */
+#include "mcp/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/* Text of one answer; what tools print is bounded far below by their own limits. */
+#define TEXT_MAX (600 * 1000)
+
+static void call_free(struct call *c)
+{
+	if (c->state_free)
+		c->state_free(c->state);
+	if (c->conn) {
+		list_remove(&c->link);
+		c->conn->n_calls--;
+	}
+	if (c->session)
+		session_release(c->session);
+	json_decref(c->id);
+	json_decref(c->progress_token);
+	json_decref(c->args);
+	json_decref(c->structured);
+	json_decref(c->blocks);
+	buf_done(&c->text);
+	free(c->principal);
+	free(c);
+}
+
+/* ---- sessions ---- */
+
+void call_use_session(struct call *c, struct session *s)
+{
+	session_hold(s);
+	if (c->session)
+		session_release(c->session);
+	c->session = s;
+	(void)snprintf(c->handle, sizeof(c->handle), "%s", session_handle(s));
+}
+
+static int no_sessions(struct call *c, struct err *err)
+{
+	const struct err *why = c->server->config.no_sessions;
+	if (why)
+		return err_set(err, why->code, why->errnum, "%s", why->text);
+	return err_set(err, ERR_PROVIDER_UNUSABLE, 0, "no sandbox can be made; see `scb doctor`");
+}
+
+int call_find_session(struct call *c, bool create, struct err *err)
+{
+	struct sessions *all = c->server->config.sessions;
+	const char *named = args_text(c->args, "session");
+	char *own = c->conn->default_session;
+	struct session *s = NULL;
+	int r;
+
+	if (!all)
+		return no_sessions(c, err);
+	if (named) {
+		r = sessions_find(all, c->principal, named, &s, err);
+		if (r < 0)
+			return r;
+	} else if (!own[0] || sessions_find(all, c->principal, own, &s, NULL) < 0 ||
+		   session_lost(s)) {
+		bool lost = own[0] != '\0';
+		if (!create)
+			return err_set(err, ERR_NO_SUCH_SESSION, 0,
+				"no session is open yet; any run_code, run_command or files call "
+				"opens "
+				"one");
+		r = sessions_open(all, c->principal, true, &s, err);
+		if (r < 0)
+			return r;
+		(void)snprintf(own, ID_TEXT_SIZE, "%s", session_handle(s));
+		if (lost)
+			call_print(c, "Note: the session used before has ended; this is a new one, "
+				      "without its variables and files.\n");
+	}
+	call_use_session(c, s);
+	return 0;
+}
+
+/* ---- the answer ---- */
+
+void call_print(struct call *c, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *text = NULL;
+	int n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		call_print_n(c, text, (size_t)n);
+	free(text);
+}
+
+void call_print_n(struct call *c, const void *p, size_t n)
+{
+	size_t room = c->text.max - c->text.len;
+	if (n > room)
+		n = str_utf8_trim(p, room);
+	CHECK(buf_append(&c->text, p, n) == 0);
+}
+
+void call_set(struct call *c, const char *name, json_t *v)
+{
+	json_object_set_new(c->structured, name, v);
+}
+
+void call_set_text(struct call *c, const char *name, const char *text)
+{
+	if (text)
+		call_set(c, name, jsonrpc_text(text));
+}
+
+void call_set_u64(struct call *c, const char *name, uint64_t v)
+{
+	call_set(c, name, json_integer((json_int_t)v));
+}
+
+int call_audit(struct call *c, struct audit_event *e, struct err *err)
+{
+	const struct session *s = c->session;
+	e->tool = c->tool->name;
+	e->action = c->action;
+	e->principal = c->principal;
+	e->session = c->handle[0] ? c->handle : NULL;
+	e->job = c->job[0] ? c->job : NULL;
+	if (s) {
+		e->provider = session_provider(s)->name;
+		e->isolation_level = session_capabilities(s)->isolation_level;
+		e->sandbox_id = session_sandbox_id(s);
+	}
+	return audit_event(c->server->config.audit, e, err);
+}
+
+static json_t *text_block(const void *p, size_t n)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "type", json_string("text"));
+	json_object_set_new(o, "text", jsonrpc_text_n(p, n));
+	return o;
+}
+
+static json_t *error_result(struct call *c, const struct err *err)
+{
+	_cleanup_free_ char *text =
+		c->handle[0] && err->code != ERR_NO_SUCH_SESSION
+			? xasprintf("session %s\nError (%s): %s", c->handle,
+				  err_info(err->code)->name, err->text)
+			: xasprintf("Error (%s): %s", err_info(err->code)->name, err->text);
+	json_t *result = json_object();
+	json_t *content = json_array();
+	json_array_append_new(content, text_block(text, strlen(text)));
+	json_object_set_new(result, "content", content);
+	json_object_set_new(result, "isError", json_true());
+	return result;
+}
+
+static json_t *good_result(struct call *c)
+{
+	json_t *content = json_array();
+	_cleanup_buf_ struct buf text = BUF_INIT(TEXT_MAX + 1024);
+	if (c->handle[0])
+		CHECK(buf_printf(&text,
+			      "session %s (pass session=\"%s\" to later calls to keep its files "
+			      "and "
+			      "variables)\n",
+			      c->handle, c->handle) == 0);
+	if (c->text.len > 0)
+		CHECK(buf_append(&text, c->text.data, c->text.len) == 0);
+	json_array_append_new(content, text_block(text.data, text.len));
+	json_array_extend(content, c->blocks);
+
+	json_t *result = json_object();
+	json_object_set_new(result, "content", content);
+	json_object_set(result, "structuredContent", c->structured);
+	return result;
+}
+
+/* Puts the end on record, then answers. */
+static void finish(struct call *c, const struct err *failed)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
+	if (c->conn)
+		conn_encode_result(
+			c->id, failed ? error_result(c, failed) : good_result(c), c->modern, &out);
+
+	struct err err = {0};
+	struct audit_event e = {
+		.event = "tool.end",
+		.has_exit = c->has_exit,
+		.exit_code = c->exit_code,
+		.exit_reason = c->exit_reason,
+		.duration_us = clock_monotonic_us() - c->started_us,
+		.bytes_out = out.len,
+		.detail = failed ? err_info(failed->code)->name : NULL,
+	};
+	if (call_audit(c, &e, &err) < 0) {
+		log_error("%s", err.text);
+		if (c->conn) {
+			buf_clear(&out);
+			conn_encode_result(c->id, error_result(c, &err), c->modern, &out);
+		}
+	}
+	struct mcp_transport *t = c->conn ? c->conn->transport : NULL;
+	call_free(c);
+	if (t)
+		t->send(t, (const char *)out.data, out.len);
+}
+
+void call_finish(struct call *c)
+{
+	if (c->handle[0] && !json_object_get(c->structured, "session")) {
+		/* the handle first, for people who read it */
+		json_t *o = json_pack("{s:s}", "session", c->handle);
+		json_object_update(o, c->structured);
+		json_decref(c->structured);
+		c->structured = o;
+	}
+	finish(c, NULL);
+}
+
+void call_fail(struct call *c, const struct err *err)
+{
+	finish(c, err);
+}
+
+void call_failf(struct call *c, enum err_code code, const char *fmt, ...)
+{
+	struct err err = {.code = code};
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(err.text, sizeof(err.text), fmt, ap);
+	va_end(ap);
+	finish(c, &err);
+}
+
+/* ---- life ---- */
+
+static void bad_params(struct mcp_conn *conn, json_t *id, const char *text, const char *name)
+{
+	struct jsonrpc_error e = {.id = json_incref(id)};
+	jsonrpc_error_set(&e, JSONRPC_INVALID_PARAMS, "%s%.60s", text, name ? name : "");
+	conn_error(conn, &e);
+}
+
+static struct call *call_new(struct mcp_conn *conn, json_t *id, bool modern, json_t *progress_token,
+	const struct tool *tool)
+{
+	struct call *c = xcalloc(1, sizeof(*c));
+	c->server = conn->server;
+	c->conn = conn;
+	c->principal = xstrdup(conn->principal);
+	c->id = json_incref(id);
+	c->modern = modern;
+	c->progress_token = json_incref(progress_token);
+	c->tool = tool;
+	c->started_us = clock_monotonic_us();
+	c->structured = json_object();
+	c->blocks = json_array();
+	buf_init(&c->text, TEXT_MAX);
+	list_append(&conn->calls, &c->link);
+	conn->n_calls++;
+	return c;
+}
+
+/* Policy, then the record, then the arguments, then the session. */
+static int admit(struct call *c, const json_t *arguments, struct err *err)
+{
+	struct policy_decision d;
+	c->action = args_action(&c->tool->args, arguments);
+	policy_decide(c->server->config.policy,
+		&(struct policy_request){c->principal, c->tool->name, c->action}, &d);
+
+	struct audit_event e = {
+		.event = "tool.call", .policy_rule = d.rule, .policy_denied = !d.allowed};
+	int r = call_audit(c, &e, err);
+	if (r < 0)
+		return r;
+	if (!d.allowed)
+		return err_set(err, ERR_POLICY_DENIED, 0, "%s", d.reason);
+
+	r = args_check(&c->tool->args, arguments, &c->args, err);
+	if (r == 0 && c->tool->session == TOOL_SESSION_ANY)
+		r = call_find_session(c, true, err);
+	return r;
+}
+
+void call_start(struct mcp_conn *conn, json_t *id, bool modern, json_t *progress_token,
+	const json_t *params)
+{
+	const char *name = json_string_value(json_object_get(params, "name"));
+	json_t *arguments = json_object_get(params, "arguments");
+	const struct tool *tool = name ? tools_find(name) : NULL;
+	if (!tool) {
+		bad_params(conn, id,
+			name ? "Unknown tool (tools/list names those there are): "
+			     : "params.name is missing",
+			name);
+		return;
+	}
+	if (arguments && !json_is_object(arguments) && !json_is_null(arguments)) {
+		bad_params(conn, id, "params.arguments must be an object", NULL);
+		return;
+	}
+
+	struct call *c = call_new(conn, id, modern, progress_token, tool);
+	json_t *none = json_object();
+	struct err err = {0};
+	int r = admit(c, json_is_object(arguments) ? arguments : none, &err);
+	json_decref(none);
+	if (r < 0) {
+		call_fail(c, &err);
+		return;
+	}
+	tool->run(c);
+}
+
+/* From here on the call answers nobody. */
+static void detach(struct call *c)
+{
+	list_remove(&c->link);
+	c->conn->n_calls--;
+	c->conn = NULL;
+}
+
+void call_cancel(struct call *c, const char *why)
+{
+	struct err err = {.code = ERR_CANCELLED};
+	(void)snprintf(err.text, sizeof(err.text), "%s", why);
+	detach(c);
+	if (!c->tool->cancel || !c->tool->cancel(c))
+		return; /* its callback still comes, and finish() then stays silent */
+	c->exit_reason = "cancelled";
+	finish(c, &err);
+}
+
+void call_progress(struct call *c, uint64_t now_us)
+{
+	uint64_t elapsed_us = now_us - c->started_us;
+	if (!c->progress_token || elapsed_us < USEC_PER_SEC)
+		return;
+	char message[200];
+	(void)snprintf(message, sizeof(message), "%s: %s, %llu s so far", c->tool->name,
+		c->doing[0] ? c->doing : "working",
+		(unsigned long long)(elapsed_us / USEC_PER_SEC));
+	conn_send(
+		c->conn, jsonrpc_notification("notifications/progress",
+				 json_pack("{s:O,s:f,s:s}", "progressToken", c->progress_token,
+					 "progress", (double)(elapsed_us / USEC_PER_MSEC) / 1000.0,
+					 "message", message)));
+}

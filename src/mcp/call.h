@@ -1,0 +1,76 @@
+/* call.h: one tools/call from its arrival to its answer. Policy and audit stand here and nowhere
+ * else: a tool runs only after both have said yes, and its answer leaves only once its end is on
+ * record. */
+#pragma once
+
+#include "base/id.h"
+#include "base/list.h"
+#include "mcp/conn.h"
+#include "mcp/tool.h"
+#include "session/session.h"
+
+struct exec_call;
+
+struct call {
+	struct list link; /* of conn->calls */
+	struct mcp_server *server;
+	struct mcp_conn *conn; /* NULL: cancelled, no answer goes out */
+	char *principal;
+	json_t *id;
+	bool modern;
+	json_t *progress_token; /* NULL: none wanted */
+	const struct tool *tool;
+	const char *action;        /* NULL: the tool has none */
+	json_t *args;              /* checked */
+	struct session *session;   /* NULL: none yet. Held: it stays, although it may be closed */
+	char handle[ID_TEXT_SIZE]; /* of that session; "": none */
+	uint64_t started_us;       /* CLOCK_MONOTONIC */
+	char doing[120];           /* for progress messages */
+
+	/* the answer as it grows */
+	struct buf text;
+	json_t *structured;
+	json_t *blocks; /* content after the text: images */
+	/* for the audit */
+	char job[ID_TEXT_SIZE];
+	bool has_exit;
+	int exit_code;
+	const char *exit_reason;
+
+	struct exec_call *op; /* what will call back; NULL: nothing, or what cannot be abandoned */
+	void *state;          /* the tool's own; freed with state_free */
+	void (*state_free)(void *state);
+};
+
+/* A tools/call request. Answers at once or later. */
+void call_start(struct mcp_conn *conn, json_t *id, bool modern, json_t *progress_token,
+	const json_t *params);
+/* The client (or the end of its connection) wants no answer any more. */
+void call_cancel(struct call *c, const char *why);
+/* One step of progress, where it is wanted. */
+void call_progress(struct call *c, uint64_t now_us);
+
+/* ---- for tools ---- */
+
+/* Takes s as the session of this call: named in the answer, held until the end. */
+void call_use_session(struct call *c, struct session *s);
+/* The session named by the argument, else the connection's own; made where create is true and there
+ * is none. 0 and c->session, or a negative errno. */
+int call_find_session(struct call *c, bool create, struct err *err) MUST_CHECK;
+
+/* Appends to the answer's text; what passes its maximum is dropped. */
+void call_print(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void call_print_n(struct call *c, const void *p, size_t n);
+/* Sets a member of structuredContent; v is stolen. */
+void call_set(struct call *c, const char *name, json_t *v);
+void call_set_text(struct call *c, const char *name, const char *text);
+void call_set_u64(struct call *c, const char *name, uint64_t v);
+
+/* The two ends. Both free the call. */
+void call_finish(struct call *c);
+void call_fail(struct call *c, const struct err *err);
+void call_failf(struct call *c, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* An audit event of this call's tool, session and principal; e->event and what is special to it are
+ * set by the caller. */
+int call_audit(struct call *c, struct audit_event *e, struct err *err) MUST_CHECK;

@@ -1,0 +1,90 @@
+/* follow.c: see follow.h. */
+#include "mcp/follow.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+
+struct follow {
+	struct list link;
+	struct mcp_server *server;
+	struct session *session;
+	char *job, *tool;
+};
+
+int follow_record_end(struct mcp_server *s, const struct follow_who *who,
+	const struct exec_status *status, const char *why, struct err *err)
+{
+	struct audit_event e = {
+		.event = "exec.end",
+		.tool = who->tool,
+		.principal = session_principal(who->session),
+		.session = session_handle(who->session),
+		.job = who->job,
+		.provider = session_provider(who->session)->name,
+		.isolation_level = session_capabilities(who->session)->isolation_level,
+		.sandbox_id = session_sandbox_id(who->session),
+		.detail = why,
+	};
+	if (status) {
+		e.has_exit = status->has_exit_code;
+		e.exit_code = status->exit_code;
+		e.exit_reason = exec_reason_name(status->reason);
+		e.duration_us = status->duration_us;
+		e.bytes_out = status->out.total + status->err.total;
+	}
+	return audit_event(s->config.audit, &e, err);
+}
+
+static void follow_free(struct follow *f)
+{
+	list_remove(&f->link);
+	session_release(f->session);
+	free(f->job);
+	free(f->tool);
+	free(f);
+}
+
+static void on_status(void *user, struct exec_status *status, const struct err *err);
+
+static void wait_on(struct follow *f)
+{
+	(void)exec_wait(
+		session_exec(f->session), f->job, LIMIT_TIMEOUT_S * USEC_PER_SEC, on_status, f);
+}
+
+static void on_status(void *user, struct exec_status *status, const struct err *err)
+{
+	struct follow *f = user;
+	if (!err && status->state != JOB_DONE) {
+		wait_on(f);
+		return;
+	}
+	struct follow_who who = {f->session, f->job, f->tool};
+	struct err failed = {0};
+	if (follow_record_end(f->server, &who, status, err ? err->text : NULL, &failed) < 0)
+		log_error("%s", failed.text);
+	follow_free(f);
+}
+
+void follow_job(struct mcp_server *s, const struct follow_who *who)
+{
+	list_for_each (have, next, &s->follows, struct follow, link)
+		if (strcmp(have->job, who->job) == 0)
+			return;
+	struct follow *f = xcalloc(1, sizeof(*f));
+	f->server = s;
+	f->session = who->session;
+	f->job = xstrdup(who->job);
+	f->tool = xstrdup(who->tool);
+	list_append(&s->follows, &f->link);
+	session_hold(f->session);
+	wait_on(f);
+}
+
+void follow_drop_all(struct mcp_server *s)
+{
+	list_for_each (f, next, &s->follows, struct follow, link)
+		follow_free(f);
+}

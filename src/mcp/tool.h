@@ -1,0 +1,35 @@
+/* tool.h: a tool: what a model is told of it, and what runs. One file each under tools/. */
+#pragma once
+
+#include "mcp/schema.h"
+
+struct call;
+
+enum tool_session {
+	TOOL_SESSION_ANY,  /* the one named, else the connection's own, made on first need */
+	TOOL_SESSION_SELF, /* the tool finds out itself */
+};
+
+struct tool {
+	const char *name, *title, *description;
+	bool read_only, destructive, idempotent;
+	struct arg_table args;
+	const struct field *result;
+	enum tool_session session;
+	/* Starts it; ends with call_finish() or call_fail(), now or later, exactly once. Arguments
+	 * are checked, c->session is set (TOOL_SESSION_ANY). */
+	void (*run)(struct call *c);
+	/* The answer is not wanted any more: ends what the call started and lets go of the callback
+	 * it waits for. False: that one cannot be let go of; the call then ends by itself,
+	 * silently. NULL: always false. */
+	bool (*cancel)(struct call *c);
+};
+
+extern const struct tool tool_run_code, tool_run_command, tool_job, tool_files, tool_present_output,
+	tool_session;
+
+/* In the order of tools/list; NULL at the end. */
+extern const struct tool *const tools_all[];
+const struct tool *tools_find(const char *name);
+/* The result of tools/list, without what the eras add. */
+json_t *tools_list(void);

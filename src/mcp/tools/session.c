@@ -1,0 +1,329 @@
+/* session.c: sandboxes as such: open, info, list, interrupt, restart, close. */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "exec/exec.h"
+#include "mcp/call.h"
+#include "mcp/render.h"
+
+static const struct arg args[] = {
+	{"action", ARG_TEXT, .required = true, .max = 20},
+	{"session", ARG_TEXT, .min = 1, .max = 100},
+	{"kernel", ARG_TEXT, .min = 1, .max = 32, .description = "interrupt, restart: which"},
+};
+
+static const struct arg_action actions[] = {
+	{"open", {NULL}},
+	{"info", {NULL}},
+	{"list", {NULL}},
+	{"interrupt", {NULL}},
+	{"restart", {NULL}},
+	{"close", {"session"}},
+};
+
+static const struct field kernel_fields[] = {
+	{"name", "string", true, NULL},
+	{"language", "string", false, NULL},
+	{"engine", "string", false, NULL},
+	{"alive", "boolean", true, NULL},
+	{"busy", "boolean", true, NULL},
+	{"queued", "integer", false, NULL},
+	{0},
+};
+static const struct field result_fields[] = {
+	{"session", "string", false, NULL},
+	{"provider", "string", false, NULL},
+	{"isolationLevel", "string", false, NULL},
+	{"enforced", "object", false, NULL},
+	{"limits", "object", false, NULL},
+	{"kernels", "[object]", false, kernel_fields},
+	{"jobs", "[object]", false, NULL},
+	{"usage", "object", false, NULL},
+	{"expiresAt", "string", false, NULL},
+	{"sessions", "[object]", false, NULL},
+	{"closed", "boolean", false, NULL},
+	{0},
+};
+
+/* ---- info and open ---- */
+
+static json_t *enforced_json(const struct capabilities *k)
+{
+	return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "memory", k->memory,
+		"pids", k->pids, "cpu", k->cpu, "disk", k->disk, "inodes", k->inodes, "killTree",
+		k->kill_tree, "egress", k->egress, "agentApart", k->agent_apart, "seccomp",
+		k->seccomp, "readOnlyRoot", k->read_only_root, "hostUid", k->host_uid);
+}
+
+static json_t *limits_json(const struct policy_limits *l)
+{
+	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "memoryBytes", (json_int_t)l->memory,
+		"workspaceBytes", (json_int_t)l->workspace, "tmpBytes", (json_int_t)l->tmp, "cpus",
+		(json_int_t)l->cpus, "processes", (json_int_t)l->pids);
+}
+
+static void set_expiry(struct session *s, json_t *o)
+{
+	char when[CLOCK_RFC3339_SIZE];
+	clock_rfc3339(session_expires_us(s), when);
+	json_object_set_new(o, "expiresAt", json_string(when));
+}
+
+static void describe(struct call *c)
+{
+	struct session *s = c->session;
+	const struct capabilities *k = session_capabilities(s);
+	const struct policy_limits *l = policy_limits(c->server->config.policy);
+	const char *provider = session_provider(s)->name;
+	call_set_text(c, "provider", provider);
+	call_set_text(c, "isolationLevel", k->isolation_level);
+	call_set(c, "enforced", enforced_json(k));
+	call_set(c, "limits", limits_json(l));
+	set_expiry(s, c->structured);
+	call_print(c,
+		"provider %s (isolation: %s), %llu MiB memory (held by %s), %u processes (%s), "
+		"network: "
+		"%s\n",
+		provider, k->isolation_level, (unsigned long long)(l->memory / MIB), k->memory,
+		l->pids, k->pids, k->egress);
+	call_print(c, "ends %s if not used before\n",
+		json_string_value(json_object_get(c->structured, "expiresAt")));
+}
+
+static void on_usage(void *user, const struct exec_usage *u, const struct err *err)
+{
+	struct call *c = user;
+	c->op = NULL;
+	if (!err) {
+		json_t *o = json_object();
+		const struct {
+			const char *name;
+			uint64_t value;
+		} values[] = {
+			{"memoryBytes", u->memory},
+			{"processes", u->pids},
+			{"diskTotalBytes", u->disk_total},
+			{"diskFreeBytes", u->disk_free},
+			{"spoolBytes", u->spool},
+		};
+		for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+			if (values[i].value)
+				json_object_set_new(o, values[i].name,
+					json_integer((json_int_t)values[i].value));
+		call_set(c, "usage", o);
+		call_print(c,
+			"in use: %llu MiB memory, %llu processes; %llu MiB of the workspace free\n",
+			(unsigned long long)(u->memory / MIB), (unsigned long long)u->pids,
+			(unsigned long long)(u->disk_free / MIB));
+	}
+	call_finish(c);
+}
+
+static void on_jobs(void *user, struct exec_status *jobs, size_t n, const struct err *err)
+{
+	struct call *c = user;
+	c->op = NULL;
+	if (err) {
+		call_fail(c, err);
+		return;
+	}
+	json_t *list = json_array();
+	for (size_t i = 0; i < n; i++) {
+		if (jobs[i].state != JOB_DONE)
+			render_job_line(&jobs[i], &c->text);
+		json_array_append_new(list, render_job_json(&jobs[i]));
+	}
+	call_set(c, "jobs", list);
+	c->op = exec_usage(session_exec(c->session), on_usage, c);
+}
+
+static void on_kernels(
+	void *user, const struct exec_kernel *kernels, size_t n, const struct err *err)
+{
+	struct call *c = user;
+	c->op = NULL;
+	if (err) {
+		call_fail(c, err);
+		return;
+	}
+	json_t *list = json_array();
+	for (size_t i = 0; i < n; i++) {
+		const struct exec_kernel *k = &kernels[i];
+		json_t *o = json_object();
+		json_object_set_new(o, "name", jsonrpc_text(k->name));
+		if (k->language)
+			json_object_set_new(o, "language", jsonrpc_text(k->language));
+		if (k->engine)
+			json_object_set_new(o, "engine", jsonrpc_text(k->engine));
+		json_object_set_new(o, "alive", json_boolean(k->alive));
+		json_object_set_new(o, "busy", json_boolean(k->busy));
+		json_object_set_new(o, "queued", json_integer(k->queued));
+		json_array_append_new(list, o);
+		call_print(c, "kernel %s: %s%s\n", json_string_value(json_object_get(o, "name")),
+			!k->alive ? "not running"
+			: k->busy ? "busy"
+				  : "idle",
+			k->queued ? ", cells waiting" : "");
+	}
+	call_set(c, "kernels", list);
+	c->op = exec_list(session_exec(c->session), on_jobs, c);
+}
+
+static void do_info(struct call *c)
+{
+	describe(c);
+	c->op = exec_kernels(session_exec(c->session), on_kernels, c);
+}
+
+static void do_open(struct call *c)
+{
+	struct err err = {0};
+	struct session *s = NULL;
+	if (!c->server->config.sessions) {
+		if (call_find_session(c, true, &err) < 0)
+			call_fail(c, &err);
+		return;
+	}
+	if (sessions_open(c->server->config.sessions, c->principal, false, &s, &err) < 0) {
+		call_fail(c, &err);
+		return;
+	}
+	call_use_session(c, s);
+	if (!c->conn->default_session[0])
+		(void)snprintf(c->conn->default_session, sizeof(c->conn->default_session), "%s",
+			c->handle);
+	describe(c);
+	call_finish(c);
+}
+
+/* ---- list ---- */
+
+struct list_state {
+	struct call *call;
+	json_t *list;
+};
+
+static int add_session(void *user, struct session *s)
+{
+	struct list_state *l = user;
+	json_t *o = json_object();
+	char created[CLOCK_RFC3339_SIZE];
+	clock_rfc3339(session_created_us(s), created);
+	json_object_set_new(o, "session", json_string(session_handle(s)));
+	json_object_set_new(o, "provider", json_string(session_provider(s)->name));
+	json_object_set_new(o, "createdAt", json_string(created));
+	set_expiry(s, o);
+	bool own = strcmp(session_handle(s), l->call->conn->default_session) == 0;
+	call_print(l->call, "%s  since %s%s\n", session_handle(s), created,
+		own ? "  (used when session is left out)" : "");
+	json_array_append_new(l->list, o);
+	return 0;
+}
+
+static void do_list(struct call *c)
+{
+	struct list_state l = {c, json_array()};
+	if (c->server->config.sessions)
+		(void)sessions_each(c->server->config.sessions, c->principal, add_session, &l);
+	if (json_array_size(l.list) == 0)
+		call_print(c, "no session is open\n");
+	call_set(c, "sessions", l.list);
+	call_finish(c);
+}
+
+/* ---- interrupt, restart ---- */
+
+static void on_kernel_done(void *user, const struct err *err)
+{
+	struct call *c = user;
+	if (err) {
+		call_fail(c, err);
+		return;
+	}
+	call_print(
+		c, strcmp(c->action, "restart") == 0
+			   ? "restarted: variables are gone, files are kept\n"
+			   : "interrupted: what ran in the interpreter ends, variables are kept\n");
+	call_finish(c);
+}
+
+/* ---- close ---- */
+
+static void on_closed(void *user, const char *leftovers)
+{
+	struct call *c = user;
+	if (leftovers) {
+		log_warning("left over from a session: %s", leftovers);
+		call_failf(c, ERR_INTERNAL,
+			"the session is closed, but something of it is left: %.300s", leftovers);
+		return;
+	}
+	call_print(c, "closed: its sandbox, files and variables are gone\n");
+	call_set(c, "closed", json_true());
+	call_finish(c);
+}
+
+static void do_close(struct call *c)
+{
+	if (strcmp(c->conn->default_session, c->handle) == 0)
+		c->conn->default_session[0] = '\0';
+	session_close(c->session, "closed by the caller", on_closed, c);
+}
+
+static void run(struct call *c)
+{
+	const char *a = c->action;
+	struct err err = {0};
+	if (strcmp(a, "open") == 0) {
+		do_open(c);
+		return;
+	}
+	if (strcmp(a, "list") == 0) {
+		do_list(c);
+		return;
+	}
+	if (call_find_session(c, strcmp(a, "info") == 0, &err) < 0) {
+		call_fail(c, &err);
+		return;
+	}
+	if (strcmp(a, "info") == 0)
+		do_info(c);
+	else if (strcmp(a, "interrupt") == 0)
+		exec_kernel_interrupt(
+			session_exec(c->session), args_text(c->args, "kernel"), on_kernel_done, c);
+	else if (strcmp(a, "restart") == 0)
+		exec_kernel_restart(
+			session_exec(c->session), args_text(c->args, "kernel"), on_kernel_done, c);
+	else
+		do_close(c);
+}
+
+static bool cancel(struct call *c)
+{
+	if (!c->op)
+		return false; /* a kernel's or session's end is under way */
+	exec_abandon(c->op);
+	c->op = NULL;
+	return true;
+}
+
+const struct tool tool_session = {
+	.name = "session",
+	.title = "Sessions",
+	.description = "Sandboxes as such: open a fresh one, info (limits, isolation, "
+		       "interpreters, jobs), "
+		       "list, interrupt or restart the interpreter, close. Most tasks need no call "
+		       "of this: "
+		       "the first run opens a session. One not used for 15 minutes ends.",
+	.destructive = true,
+	.args = {args, ARRAY_SIZE(args), actions, ARRAY_SIZE(actions)},
+	.result = result_fields,
+	.session = TOOL_SESSION_SELF,
+	.run = run,
+	.cancel = cancel,
+};
