@@ -1,9 +1,87 @@
 /* cli.c: see cli.h. */
 #include "cli/cli.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char help[] =
+	"scb: runs an AI agent's code in isolated sandboxes and speaks MCP.\n"
+	"\n"
+	"  scb serve [options]           the MCP server on stdin and stdout, for a host to start\n"
+	"  scb run [options] FILE        runs a file in a fresh sandbox and prints its output\n"
+	"  scb run [options] -c CODE     the same with code from the command line\n"
+	"  scb doctor                    what can make sandboxes here, and what to do where it "
+	"cannot\n"
+	"  scb --help | --version\n"
+	"\n"
+	"Options of serve and run:\n"
+	"  --mount NAME=DIR       shows a folder in the sandbox at /mnt/NAME, read-only "
+	"(repeatable)\n"
+	"  --limit NAME=VALUE     memory=1G, workspace=512M, tmp=128M, shm=64M, cpus=2, pids=256,\n"
+	"                         timeout_s=120, idle_ttl_s=900, sessions=32 … (repeatable)\n"
+	"  --provider NAME        auto, bubblewrap or local; default: $BROKER_PROVIDER, else auto\n"
+	"  --state DIR            audit log; default: $XDG_STATE_HOME/scb, else "
+	"~/.local/state/scb\n"
+	"  --outputs DIR          where presented files go; default: ~/scb-outputs\n"
+	"  --log-level LEVEL      error, warning, info or debug, on stderr; default: warning\n"
+	"  --solo                 serve: everything in one process (the only mode so far)\n"
+	"Options of run:\n"
+	"  --language LANGUAGE    python or shell; default: by the file's name, else python\n"
+	"  --timeout SECONDS      ends the program after so long; default: 3600\n"
+	"\n"
+	"Exit status: of `run`, the program's own, or 128 and the signal's number where one ended "
+	"it;\n"
+	"124 where it ran out of time. Else 0 success, 1 failure, 64 wrong usage, 65 conflict,\n"
+	"66 no such thing, 69 no sandbox can be made (see scb doctor), 70 a fault of scb or the "
+	"host,\n"
+	"74 input or output failed, 75 a limit was reached, 76 broken protocol, 77 not allowed.\n";
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"serve", cli_serve},
+	{"run", cli_run},
+	{"doctor", cli_doctor},
+};
+
+int cli_failed(const struct err *err)
+{
+	(void)fprintf(stderr, "scb: %s\n", err->text);
+	return err_info(err->code)->exit_status;
+}
+
+static int usage(const char *what, const char *given)
+{
+	(void)fprintf(stderr, "scb: %s%s%s%s; `scb --help` tells what there is\n", what,
+		given ? " \"" : "", given ? given : "", given ? "\"" : "");
+	return err_info(ERR_INVALID_ARGUMENT)->exit_status;
+}
+
+/* Nothing that is opened later shall become somebody's stdin, stdout or stderr. */
+static void fill_standard_descriptors(void)
+{
+	struct stat st;
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fstat(fd, &st) < 0)
+			(void)!open("/dev/null", O_RDWR); /* takes the lowest free number: fd */
+}
+
 int cli_main(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
-	return 0;
+	fill_standard_descriptors();
+	if (argc < 2)
+		return usage("no command given", NULL);
+	const char *name = argv[1];
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+		return fputs(help, stdout) < 0 || fflush(stdout) != 0 ? 74 : 0;
+	if (strcmp(name, "--version") == 0)
+		return puts("scb " SCB_VERSION) < 0 || fflush(stdout) != 0 ? 74 : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	return usage("unknown command", name);
 }

@@ -1,5 +1,15 @@
 /* cli.h: the command line: one file a command. */
 #pragma once
 
+#include "base/err.h"
+
 /* Returns the exit status of the process (documented in `scb --help`). */
 int cli_main(int argc, char **argv);
+
+/* The commands. argv[0] is the command's own name. */
+int cli_serve(int argc, char **argv);
+int cli_run(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+/* Prints "scb: text" to stderr and returns the exit status that belongs to the error. */
+int cli_failed(const struct err *err);

@@ -1,0 +1,126 @@
+/* doctor.c: `scb doctor`: what can make sandboxes here, really tried, and what to do where it
+ * cannot. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "policy/policy.h"
+#include "provider/provider.h"
+
+struct colours {
+	const char *good, *bad, *bold, *off;
+};
+
+static struct colours choose_colours(void)
+{
+	const char *no = getenv("NO_COLOR");
+	if (!isatty(STDOUT_FILENO) || (no && *no))
+		return (struct colours){"", "", "", ""};
+	return (struct colours){"\033[32m", "\033[31m", "\033[1m", "\033[0m"};
+}
+
+/* Wrapped at words, so that a remedy can be read on any terminal. */
+static void print_wrapped(const char *text, size_t indent)
+{
+	size_t column = indent;
+	(void)printf("%*s", (int)indent, "");
+	while (*text) {
+		size_t n = strcspn(text, " ");
+		if (column > indent && column + 1 + n > 92) {
+			(void)printf("\n%*s", (int)indent, "");
+			column = indent;
+		}
+		column += (size_t)printf("%s%.*s", column > indent ? " " : "", (int)n, text);
+		text += n + (text[n] == ' ' ? 1 : 0);
+	}
+	(void)printf("\n");
+}
+
+static void print_enforced(const struct provider *p, struct policy *policy)
+{
+	const struct policy_limits *l = policy_limits(policy);
+	const struct sandbox_spec spec = {
+		.memory_max = l->memory,
+		.workspace_size = l->workspace,
+		.tmp_size = l->tmp,
+		.shm_size = l->shm,
+		.cpus = l->cpus,
+		.pids_max = l->pids,
+	};
+	struct capabilities k = {0};
+	p->capabilities(&spec, &k);
+	const struct {
+		const char *name, *value;
+	} rows[] = {
+		{"isolation", k.isolation_level},
+		{"network", k.egress},
+		{"memory", k.memory},
+		{"processes", k.pids},
+		{"cpu", k.cpu},
+		{"disk", k.disk},
+		{"system calls", k.seccomp},
+		{"read-only root", k.read_only_root},
+		{"host uid", k.host_uid},
+		{"agent apart", k.agent_apart},
+		{"kills a tree by", k.kill_tree},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].value)
+			(void)printf("    %-16s %s\n", rows[i].name, rows[i].value);
+}
+
+static bool examine(const struct provider *p, const char *remark, struct policy *policy,
+	const struct colours *k)
+{
+	struct provider_probe probe = {0};
+	struct err err = {0};
+	int r = p->probe(&probe, &err);
+	bool usable = r == 0 && probe.usable;
+	(void)printf("%s%s%s: %s%s%s%s\n", k->bold, p->name, k->off, usable ? k->good : k->bad,
+		usable ? "usable" : "not usable", k->off, remark);
+	if (usable) /* what follows the version is in the table */
+		probe.reason[strcspn(probe.reason, ";")] = '\0';
+	const char *reason = r < 0 ? err.text : probe.reason;
+	if (*reason)
+		print_wrapped(reason, 4);
+	if (usable)
+		print_enforced(p, policy);
+	(void)printf("\n");
+	return usable;
+}
+
+static const struct option_def options[] = {{0}};
+
+int cli_doctor(int argc, char **argv)
+{
+	const struct colours k = choose_colours();
+	_cleanup_free_ char *chosen = NULL;
+	struct err err = {0};
+	if (options_parse(argc, argv, options, NULL, NULL, &err) < 0)
+		return cli_failed(&err);
+
+	bool any = false;
+	struct policy *policy = policy_new_default();
+	(void)printf("scb %s\n\n", SCB_VERSION);
+	for (size_t i = 0; provider_auto_order[i]; i++) {
+		const struct provider *p = provider_auto_order[i];
+		bool usable = examine(p, "", policy, &k);
+		if (usable && !chosen)
+			chosen = xstrdup(p->name);
+		any = any || usable;
+	}
+	(void)examine(&provider_local, " (no boundary: for tests only, never chosen by itself)",
+		policy, &k);
+	if (chosen)
+		(void)printf("\"auto\" takes %s.\n", chosen);
+	else
+		(void)printf("No sandbox can be made here: do what is said above, then run this "
+			     "again.\n");
+	policy_free(policy);
+	if (fflush(stdout) != 0)
+		return err_info(ERR_IO)->exit_status;
+	return any ? 0 : err_info(ERR_PROVIDER_UNUSABLE)->exit_status;
+}

@@ -1,0 +1,25 @@
+/* options.h: options of a command line, by a table: "--name value" and "--name=value". */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "policy/policy.h"
+#include "provider/provider.h"
+
+struct option_def {
+	const char *name;  /* with its dashes; NULL ends the table */
+	const char *value; /* what the value is, for messages; NULL: it takes none */
+	/* value is NULL where the option takes none. 0, or a negative errno and *err. */
+	int (*set)(void *user, const char *value, struct err *err);
+};
+
+/* Calls set() of each option, in order, and positional() (may be NULL: none accepted) for what is
+ * no option; "--" ends the options. ERR_INVALID_ARGUMENT says what is wrong. */
+int options_parse(int argc, char **argv, const struct option_def *defs,
+	int (*positional)(void *user, const char *value, struct err *err), void *user,
+	struct err *err) MUST_CHECK;
+
+/* A mount from NAME=DIR: the name is checked, DIR must exist; both owned by *ret. */
+int options_mount(const char *text, const struct sandbox_mount *have, size_t n_have,
+	struct sandbox_mount *ret, struct err *err) MUST_CHECK;

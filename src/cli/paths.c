@@ -1,0 +1,189 @@
+/* paths.c: see paths.h. */
+#include "cli/paths.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/str.h"
+
+/* Private directories: "b-" and an id. */
+#define PRIVATE 'b'
+
+static const char *home(void)
+{
+	const char *h = getenv("HOME");
+	if (h && h[0] == '/')
+		return h;
+	const struct passwd *p = getpwuid(geteuid());
+	return p ? p->pw_dir : NULL;
+}
+
+static int no_home(struct err *err)
+{
+	return err_set(err, ERR_INVALID_ARGUMENT, 0,
+		"no home directory is known; set HOME, or give --state and --outputs");
+}
+
+/* Makes path with its parents, each 0700 where it is missing. */
+static int make_directories(const char *path, struct err *err)
+{
+	_cleanup_free_ char *p = xstrdup(path);
+	for (char *slash = p + 1; slash; *slash++ = '/') {
+		slash = strchr(slash, '/');
+		if (slash)
+			*slash = '\0';
+		if (mkdir(p, 0700) < 0 && errno != EEXIST && errno != EROFS)
+			return err_set(err, ERR_IO, errno, "%.300s cannot be made: %s", p,
+				strerror(errno));
+		if (!slash)
+			break;
+	}
+	return 0;
+}
+
+static int absolute(const char *path, char **ret, struct err *err)
+{
+	if (path[0] == '/') {
+		*ret = xstrdup(path);
+		return 0;
+	}
+	_cleanup_free_ char *cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return err_set(err, ERR_IO, errno, "the current directory is not known: %s",
+			strerror(errno));
+	*ret = xasprintf("%s/%s", cwd, path);
+	return 0;
+}
+
+int paths_state(const char *given, char **ret, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	const char *xdg = getenv("XDG_STATE_HOME"), *h = home();
+	int r;
+	if (given) {
+		r = absolute(given, &path, err);
+		if (r < 0)
+			return r;
+	} else if (xdg && xdg[0] == '/') {
+		path = xasprintf("%s/scb", xdg);
+	} else if (h) {
+		path = xasprintf("%s/.local/state/scb", h);
+	} else {
+		return no_home(err);
+	}
+	r = make_directories(path, err);
+	if (r < 0)
+		return err_wrap(err, "the state directory");
+	*ret = TAKE_PTR(path);
+	return 0;
+}
+
+int paths_outputs(const char *given, char **ret, struct err *err)
+{
+	if (given)
+		return absolute(given, ret, err);
+	const char *h = home();
+	if (!h)
+		return no_home(err);
+	*ret = xasprintf("%s/scb-outputs", h);
+	return 0;
+}
+
+/* ---- the runtime directory ---- */
+
+static char *runtime_base(void)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	if (xdg && xdg[0] == '/' && stat(xdg, &st) == 0 && S_ISDIR(st.st_mode) &&
+		st.st_uid == geteuid())
+		return xasprintf("%s/scb", xdg);
+	if (geteuid() == 0)
+		return xstrdup("/run/scb");
+	return xasprintf("/tmp/scb-%u", geteuid());
+}
+
+/* Somebody else may have made it first, in /tmp. */
+static int check_private(const char *path, struct err *err)
+{
+	struct stat st;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_set(err, ERR_IO, errno, "the runtime directory %s cannot be made: %s",
+			path, strerror(errno));
+	if (lstat(path, &st) < 0)
+		return err_set(err, ERR_IO, errno, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0022))
+		return err_set(err, ERR_IO, EPERM,
+			"the runtime directory %s is not a directory of this user that nobody else "
+			"may write; remove it or set XDG_RUNTIME_DIR",
+			path);
+	return 0;
+}
+
+static int lock_in(const char *dir, int flags)
+{
+	_cleanup_free_ char *path = xasprintf("%s/lock", dir);
+	_cleanup_close_ int fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+int paths_runtime(char **ret, int *ret_lock, struct err *err)
+{
+	_cleanup_free_ char *base = runtime_base();
+	int r = check_private(base, err);
+	if (r < 0)
+		return r;
+	char name[ID_TEXT_SIZE];
+	id_new(PRIVATE, name);
+	name[2 + 12] = '\0'; /* socket addresses are short: 108 bytes */
+	_cleanup_free_ char *dir = xasprintf("%s/%s", base, name);
+	if (mkdir(dir, 0700) < 0)
+		return err_set(err, ERR_IO, errno, "%s cannot be made: %s", dir, strerror(errno));
+	int lock = lock_in(dir, O_CREAT);
+	if (lock < 0) {
+		(void)rmdir(dir);
+		return err_set(err, ERR_IO, -lock, "%s cannot be locked: %s", dir, strerror(-lock));
+	}
+	*ret_lock = lock;
+	*ret = TAKE_PTR(dir);
+	return 0;
+}
+
+void paths_runtime_remove(const char *dir)
+{
+	_cleanup_free_ char *lock = xasprintf("%s/lock", dir);
+	(void)unlink(lock);
+	(void)rmdir(dir); /* what a sandbox could not clean up stays for the next sweep */
+}
+
+void paths_sweep(const char *own, void (*fn)(const char *dir))
+{
+	_cleanup_free_ char *base = xstrndup(own, (size_t)(strrchr(own, '/') - own));
+	DIR *d = opendir(base);
+	if (!d)
+		return;
+	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+		if (e->d_name[0] != PRIVATE || e->d_name[1] != '-')
+			continue;
+		_cleanup_free_ char *dir = xasprintf("%s/%s", base, e->d_name);
+		if (strcmp(dir, own) == 0)
+			continue;
+		/* no lock file: its process is just starting, or just ending */
+		_cleanup_close_ int lock = lock_in(dir, 0);
+		if (lock < 0)
+			continue;
+		fn(dir);
+		paths_runtime_remove(dir);
+	}
+	(void)closedir(d);
+}

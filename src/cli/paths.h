@@ -1,0 +1,16 @@
+/* paths.h: where scb keeps and finds things on the host. All strings are the caller's to free. */
+#pragma once
+
+#include "base/err.h"
+
+/* $XDG_STATE_HOME/scb, else ~/.local/state/scb; given (may be NULL) instead. Made 0700. */
+int paths_state(const char *given, char **ret, struct err *err) MUST_CHECK;
+/* ~/scb-outputs, or given. Not made. */
+int paths_outputs(const char *given, char **ret, struct err *err) MUST_CHECK;
+/* A new private directory for this process's sockets and records, under $XDG_RUNTIME_DIR/scb, else
+ * /run/scb for root, else /tmp/scb-UID: made 0700, owner and mode checked. *ret_lock is a
+ * descriptor that marks it as in use until the process ends. */
+int paths_runtime(char **ret, int *ret_lock, struct err *err) MUST_CHECK;
+/* Calls fn for each private directory whose process is gone, and removes it afterwards. */
+void paths_sweep(const char *own, void (*fn)(const char *dir));
+void paths_runtime_remove(const char *dir);

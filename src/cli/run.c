@@ -1,0 +1,302 @@
+/* run.c: `scb run`: a program in a fresh sandbox, through the same server that a model uses. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/options.h"
+#include "mcp/base64.h"
+
+#define SERVE_ARGS_MAX 128
+/* New output is printed about so often while the program runs. */
+#define WAIT_S 0.5
+
+enum { STATUS_FAILED = 1, STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
+
+struct run {
+	char *serve[SERVE_ARGS_MAX]; /* "scb serve …": what is given on */
+	size_t n_serve;
+	const char *code_text, *file, *language;
+	uint64_t timeout_s;
+	struct client *client;
+	char *job;
+	uint64_t printed[2]; /* of stdout and stderr */
+};
+
+/* ---- options ---- */
+
+static int pass_on(struct run *r, const char *name, const char *value, struct err *err)
+{
+	if (r->n_serve + 3 > SERVE_ARGS_MAX)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0, "too many options");
+	r->serve[r->n_serve++] = xstrdup(name);
+	r->serve[r->n_serve++] = xstrdup(value);
+	return 0;
+}
+
+#define PASS_ON(fn, name)                                                                          \
+	static int fn(void *user, const char *value, struct err *err)                              \
+	{                                                                                          \
+		return pass_on(user, name, value, err);                                            \
+	}
+PASS_ON(set_mount, "--mount")
+PASS_ON(set_limit, "--limit")
+PASS_ON(set_provider, "--provider")
+PASS_ON(set_state, "--state")
+PASS_ON(set_outputs, "--outputs")
+PASS_ON(set_log_level, "--log-level")
+
+static int set_code(void *user, const char *value, struct err *err)
+{
+	struct run *r = user;
+	(void)err;
+	r->code_text = value;
+	return 0;
+}
+
+static int set_language(void *user, const char *value, struct err *err)
+{
+	struct run *r = user;
+	if (strcmp(value, "python") != 0 && strcmp(value, "shell") != 0)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --language takes python or shell, not \"%.40s\"", value);
+	r->language = value;
+	return 0;
+}
+
+static int set_timeout(void *user, const char *value, struct err *err)
+{
+	struct run *r = user;
+	if (str_to_u64(value, LIMIT_TIMEOUT_S, &r->timeout_s) < 0 || r->timeout_s == 0)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --timeout takes seconds from 1 to %d", LIMIT_TIMEOUT_S);
+	return 0;
+}
+
+static int set_file(void *user, const char *value, struct err *err)
+{
+	struct run *r = user;
+	if (r->file)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"one file is accepted; \"%.100s\" is too many", value);
+	r->file = value;
+	return 0;
+}
+
+static const struct option_def options[] = {
+	{"-c", "CODE", set_code},
+	{"--language", "LANGUAGE", set_language},
+	{"--timeout", "SECONDS", set_timeout},
+	{"--mount", "NAME=DIR", set_mount},
+	{"--limit", "NAME=VALUE", set_limit},
+	{"--provider", "NAME", set_provider},
+	{"--state", "DIR", set_state},
+	{"--outputs", "DIR", set_outputs},
+	{"--log-level", "LEVEL", set_log_level},
+	{0},
+};
+
+/* ---- what runs ---- */
+
+static int read_file(const char *path, struct buf *ret, struct err *err)
+{
+	_cleanup_close_ int fd = strcmp(path, "-") == 0
+					 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+					 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return err_set(err, ERR_NO_SUCH_FILE, errno, "%.300s: %s", path, strerror(errno));
+	for (;;) {
+		if (buf_reserve(ret, 64 * KIB) < 0)
+			return err_set(err, ERR_LIMIT_REACHED, EFBIG,
+				"%.300s is larger than %llu bytes", path, LIMIT_CODE);
+		ssize_t n = read(fd, ret->data + ret->len, 64 * KIB);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_set(err, ERR_IO, errno, "%.300s: %s", path, strerror(errno));
+		if (n == 0)
+			return 0;
+		ret->len += (size_t)n;
+	}
+}
+
+static bool is_shell(const struct run *r)
+{
+	size_t n = r->file ? strlen(r->file) : 0;
+	if (r->language)
+		return strcmp(r->language, "shell") == 0;
+	return n > 3 && strcmp(r->file + n - 3, ".sh") == 0;
+}
+
+/* ---- output ---- */
+
+static int print_stream(struct run *r, int fd, struct err *err)
+{
+	static const char *const names[] = {"stdout", "stderr"};
+	uint64_t *at = &r->printed[fd - 1];
+	for (;;) {
+		json_t *result = NULL;
+		int e = client_call(r->client, "job",
+			json_pack("{s:s,s:s,s:s,s:I,s:s}", "action", "read", "job", r->job,
+				"stream", names[fd - 1], "offset", (json_int_t)*at, "encoding",
+				"base64"),
+			&result, err);
+		if (e < 0)
+			return e;
+		json_t *o = json_object_get(result, "structuredContent");
+		json_t *data = json_object_get(o, "data");
+		uint64_t offset = (uint64_t)json_integer_value(json_object_get(o, "offset"));
+		uint64_t total = (uint64_t)json_integer_value(json_object_get(o, "totalBytes"));
+		_cleanup_buf_ struct buf bytes = BUF_INIT(LIMIT_READ_BASE64);
+		if (base64_decode(json_string_value(data) ? json_string_value(data) : "",
+			    json_string_length(data), &bytes) < 0)
+			e = err_set(err, ERR_PROTOCOL, 0, "the server sent broken base64");
+		json_decref(result);
+		if (e == 0 && offset > *at)
+			(void)fprintf(stderr, "scb: %llu bytes of %s are no longer kept\n",
+				(unsigned long long)(offset - *at), names[fd - 1]);
+		if (e == 0)
+			e = fd_write_full(fd, bytes.data, bytes.len);
+		if (e < 0)
+			return e;
+		*at = offset + bytes.len;
+		if (bytes.len == 0 || *at >= total)
+			return 0;
+	}
+}
+
+static void print_lines(FILE *f, const char *text)
+{
+	size_t n = strlen(text);
+	(void)fprintf(f, "%s%s", text, n > 0 && text[n - 1] == '\n' ? "" : "\n");
+}
+
+/* The value of a cell's last expression, as an interpreter would show it. */
+static void print_results(const json_t *o)
+{
+	size_t i;
+	json_t *bundle;
+	json_array_foreach (json_object_get(o, "results"), i, bundle) {
+		json_t *mime = json_object_get(bundle, "mime");
+		const char *text = json_string_value(json_object_get(mime, "text/plain"));
+		if (text)
+			print_lines(stdout, text);
+	}
+	(void)fflush(stdout);
+}
+
+static void print_end(const json_t *o)
+{
+	const char *traceback =
+		json_string_value(json_object_get(json_object_get(o, "error"), "traceback"));
+	const json_t *exit = json_object_get(o, "exit");
+	const char *reason = json_string_value(json_object_get(exit, "reason"));
+	const char *remedy = json_string_value(json_object_get(exit, "remedy"));
+	size_t i;
+	json_t *note;
+	if (traceback)
+		print_lines(stderr, traceback);
+	json_array_foreach (json_object_get(exit, "notes"), i, note)
+		(void)fprintf(stderr, "scb: %s\n", json_string_value(note));
+	if (remedy)
+		(void)fprintf(stderr, "scb: %s. %s\n", reason, remedy);
+}
+
+static int exit_status(const json_t *o)
+{
+	const json_t *exit = json_object_get(o, "exit"), *code = json_object_get(o, "exitCode");
+	const char *reason = json_string_value(json_object_get(exit, "reason"));
+	const char *name = json_string_value(json_object_get(exit, "signal"));
+	if (reason && strcmp(reason, "timeout") == 0)
+		return STATUS_TIMEOUT;
+	for (int i = 1; name && i < NSIG; i++) {
+		const char *abbrev = sigabbrev_np(i);
+		if (abbrev && str_starts(name, "SIG") && strcmp(name + 3, abbrev) == 0)
+			return STATUS_SIGNAL + i;
+	}
+	if (json_object_get(o, "error") && json_integer_value(code) == 0)
+		return STATUS_FAILED;
+	if (code)
+		return (int)(json_integer_value(code) & 0xff);
+	return reason && strcmp(reason, "exit") == 0 ? 0 : STATUS_FAILED;
+}
+
+/* ---- the run ---- */
+
+static json_t *first_arguments(const struct run *r, const char *code, size_t n)
+{
+	json_t *text = json_stringn(code, n);
+	if (!text)
+		return NULL;
+	return json_pack("{s:o,s:I,s:f}", is_shell(r) ? "command" : "code", text, "timeout_s",
+		(json_int_t)r->timeout_s, "wait_s", WAIT_S);
+}
+
+/* Starts it, prints what it prints, returns the exit status or a negative errno. */
+static int run_program(struct run *r, const char *code, size_t n, struct err *err)
+{
+	json_t *result = NULL, *arguments = first_arguments(r, code, n);
+	if (!arguments)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0, "the code is not UTF-8 text");
+	int e = client_call(
+		r->client, is_shell(r) ? "run_command" : "run_code", arguments, &result, err);
+	while (e == 0) {
+		json_t *o = json_object_get(result, "structuredContent");
+		const char *status = json_string_value(json_object_get(o, "status"));
+		const char *job = json_string_value(json_object_get(o, "job"));
+		bool done = !status || strcmp(status, "done") == 0;
+		if (!r->job)
+			r->job = xstrdup(job ? job : "");
+		e = print_stream(r, STDOUT_FILENO, err);
+		if (e == 0)
+			e = print_stream(r, STDERR_FILENO, err);
+		if (e == 0 && done) {
+			print_results(o);
+			print_end(o);
+			e = exit_status(o);
+			break;
+		}
+		json_decref(result);
+		result = NULL;
+		if (e == 0)
+			e = client_call(r->client, "job",
+				json_pack("{s:s,s:s,s:f}", "action", "wait", "job", r->job,
+					"wait_s", WAIT_S),
+				&result, err);
+	}
+	json_decref(result);
+	return e;
+}
+
+int cli_run(int argc, char **argv)
+{
+	struct run r = {.timeout_s = LIMIT_TIMEOUT_S};
+	struct err err = {0};
+	_cleanup_buf_ struct buf code = BUF_INIT(LIMIT_CODE);
+	r.serve[r.n_serve++] = xstrdup("/proc/self/exe");
+	r.serve[r.n_serve++] = xstrdup("serve");
+
+	int e = options_parse(argc, argv, options, set_file, &r, &err);
+	if (e == 0 && !r.file == !r.code_text)
+		e = err_set(&err, ERR_INVALID_ARGUMENT, 0, "give a file to run, or -c and code");
+	if (e == 0 && r.code_text && buf_append_str(&code, r.code_text) < 0)
+		e = err_set(&err, ERR_LIMIT_REACHED, 0, "the code is too long");
+	if (e == 0 && r.file)
+		e = read_file(r.file, &code, &err);
+	if (e == 0)
+		e = client_start(r.serve, &r.client, &err);
+	if (e == 0)
+		e = run_program(&r, (const char *)code.data, code.len, &err);
+	client_close(r.client);
+	for (size_t i = 0; i < r.n_serve; i++)
+		free(r.serve[i]);
+	free(r.job);
+	return e < 0 ? cli_failed(&err) : e;
+}
