@@ -36,18 +36,18 @@ QUESTIONS = [
     (
         "Which birds are the expensive ones?",
         """
-        costly = strikes[cost > 0]
-        by_species = (costly.groupby("Wildlife Species")["Cost Total $"]
+        costly = strikes[cost > 0].assign(millions=cost / 1e6)
+        by_species = (costly.groupby("Wildlife Species")["millions"]
                       .agg(strikes="count", total="sum", worst="max")
                       .sort_values("total", ascending=False))
-        by_species.head(5)
+        by_species.head(5).round(2)
         """,
     ),
     (
         "When in a flight does it happen? Draw it, and save the picture.",
         """
         import matplotlib.pyplot as plt
-        by_phase = costly.groupby("Phase of flight")["Cost Total $"].sum().sort_values() / 1e6
+        by_phase = costly.groupby("Phase of flight")["millions"].sum().sort_values()
         fig, ax = plt.subplots(figsize=(8, 3.5))
         ax.barh(by_phase.index, by_phase, color="#3250d8")
         ax.set(title="Cost of bird strikes by phase of flight", xlabel="million dollars, 1990 to 2002")
@@ -111,10 +111,12 @@ def ask(server, session, number, question, code):
         if "image/png" not in bundle["mime"]:
             shown += bundle["mime"]["text/plain"].splitlines()
     figures = sum(c["type"] == "image" for c in answer["content"])
+    print(dim(f"     ╰ {duration(took)}"))
     for text in shown:
-        print(f"     {text}")
-    notes = [duration(took)] + (["the figure went to the model as an image"] if figures else [])
-    print(dim("     " + ", ".join(notes)), flush=True)
+        print(f"       {text}".rstrip())
+    if figures:
+        print("       (The picture went to the model, too.)")
+    sys.stdout.flush()
     return result
 
 
@@ -180,9 +182,10 @@ def run():
         hello = server.initialize()
         ready = time.monotonic() - began
         tools = [tool["name"] for tool in server.request("tools/list")["tools"]]
-        answer, took = server.call("session", action="open")
+        answer, open_took = server.call("session", action="open")
         session = answer["structuredContent"]["session"]
-        info = server.call("session", action="info", session=session)[0]["structuredContent"]
+        answer, info_took = server.call("session", action="info", session=session)
+        info = answer["structuredContent"]
 
         print()
         print(bold("  Sandbox Compute Broker: an agent looks into bird strikes"))
@@ -190,7 +193,7 @@ def run():
         line("server", f"{hello['serverInfo']['name']} {hello['serverInfo']['version']}, "
                        f"MCP {hello['protocolVersion']}, answered in {duration(ready)}")
         line("tools", ", ".join(tools))
-        line("sandbox", f"{info['provider']}, opened in {duration(took)}")
+        line("sandbox", f"{info['provider']}, ready in {duration(open_took + info_took)}")
         line("data", f"{os.path.relpath(DATA)}, inside at /mnt/data, read-only")
 
         first = None
