@@ -498,8 +498,10 @@ void kernel_stop(struct kernel *k)
 		j->cause = CAUSE_CANCELLED;
 		kernel_cancel_cell(j);
 	}
-	if (k->proc)
-		proc_kill(k->proc);
+	if (!k->proc)
+		return;
+	k->state = KERNEL_ENDING; /* what is asked from now on is for the next one */
+	proc_kill(k->proc);
 }
 
 bool kernel_input(struct job *j, const uint8_t *p, size_t n, bool fin)
