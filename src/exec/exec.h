@@ -107,7 +107,7 @@ void exec_abandon(struct exec_call *c);
 
 typedef void (*exec_simple_fn)(void *user, const struct err *err);
 /* Interrupts a cell (by the ladder), ends a command's whole tree, takes a queued cell out of the
- * queue. done may be NULL. */
+ * queue; fine where the job has ended already. done may be NULL. */
 void exec_cancel(struct exec *x, const char *job, exec_simple_fn done, void *user);
 /* signal 1 to 64, to the job's process group. */
 void exec_signal(struct exec *x, const char *job, int signal, exec_simple_fn done, void *user);
@@ -153,8 +153,8 @@ typedef void (*exec_kernels_fn)(
 struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user);
 /* kernel NULL: the default one. Interrupting an idle kernel is 0. */
 void exec_kernel_interrupt(struct exec *x, const char *kernel, exec_simple_fn done, void *user);
-/* Ends the kernel with its children; the next cell starts a new one (without the "state was lost"
- * note). */
+/* Ends the kernel with its children (fine where there is none); the next cell starts a new one
+ * (without the "state was lost" note). */
 void exec_kernel_restart(struct exec *x, const char *kernel, exec_simple_fn done, void *user);
 
 struct exec_usage {

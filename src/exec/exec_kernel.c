@@ -71,6 +71,7 @@ static int start_end(struct exec_call *c, struct tlv_reader msg)
 	if (generation > k->generation) {
 		k->generation = (uint32_t)generation;
 		k->restart_asked = false;
+		k->restarted_for[0] = '\0';
 	}
 	return 0;
 }
@@ -113,13 +114,24 @@ struct simple_call {
 	struct exec_call call;
 	exec_simple_fn done;
 	void *user;
-	bool absent_is_fine;
+	bool (*forgives)(enum wire_status status);
 };
+
+/* Nothing is left to be ended. */
+static bool ended_already(enum wire_status status)
+{
+	return status == WIRE_GONE;
+}
+
+static bool absent(enum wire_status status)
+{
+	return status == WIRE_GONE || status == WIRE_NOT_FOUND;
+}
 
 static bool simple_forgives(const struct exec_call *c, enum wire_status status)
 {
-	return ((const struct simple_call *)c)->absent_is_fine &&
-	       (status == WIRE_NOT_FOUND || status == WIRE_GONE);
+	const struct simple_call *s = (const struct simple_call *)c;
+	return s->forgives && s->forgives(status);
 }
 
 static void simple_finish(struct exec_call *c, const struct err *err, bool lost)
@@ -133,14 +145,17 @@ static void simple_finish(struct exec_call *c, const struct err *err, bool lost)
 static const struct exec_call_type simple_type = {
 	.forgives = simple_forgives, .finish = simple_finish};
 
-static void kernel_call(struct exec *x, const char *kernel, uint16_t op, bool absent_is_fine,
-	exec_simple_fn done, void *user)
+static struct simple_call *simple_new(
+	struct exec *x, const char *what, const char *name, exec_simple_fn done, void *user)
 {
-	const char *name = kernel ? kernel : exec_languages[0];
-	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), "kernel %.40s", name);
+	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), "%s %.40s", what, name);
 	s->done = done;
 	s->user = user;
-	s->absent_is_fine = absent_is_fine;
+	return s;
+}
+
+static void kernel_call(struct simple_call *s, const char *name, uint16_t op)
+{
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
 	if (!kernel_name_valid(name))
 		exec_call_fail(&s->call, ERR_INVALID_ARGUMENT, EINVAL,
@@ -152,25 +167,25 @@ static void kernel_call(struct exec *x, const char *kernel, uint16_t op, bool ab
 
 void exec_kernel_interrupt(struct exec *x, const char *kernel, exec_simple_fn done, void *user)
 {
-	kernel_call(x, kernel, OP_KERNEL_INTERRUPT, false, done, user);
+	const char *name = kernel ? kernel : exec_languages[0];
+	kernel_call(simple_new(x, "kernel", name, done, user), name, OP_KERNEL_INTERRUPT);
 }
 
 void exec_kernel_restart(struct exec *x, const char *kernel, exec_simple_fn done, void *user)
 {
-	struct exec_kernel_ref *k = exec_kernel_ref(x, kernel);
+	const char *name = kernel ? kernel : exec_languages[0];
+	struct exec_kernel_ref *k = exec_kernel_ref(x, name);
 	if (k) {
 		k->restart_asked = k->generation > 0;
 		k->started = false;
 	}
-	kernel_call(x, kernel, OP_KERNEL_STOP, true, done, user);
+	struct simple_call *s = simple_new(x, "kernel", name, done, user);
+	s->forgives = absent;
+	kernel_call(s, name, OP_KERNEL_STOP);
 }
 
-static void job_signal(
-	struct exec *x, const char *job, uint64_t signal, exec_simple_fn done, void *user)
+static void signal_call(struct simple_call *s, const char *job, uint64_t signal)
 {
-	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), "job %.40s", job);
-	s->done = done;
-	s->user = user;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
 	if (exec_body_job(&b, job) < 0)
 		exec_call_fail(&s->call, ERR_NO_SUCH_JOB, EINVAL, "\"%.40s\" is no job", job);
@@ -180,13 +195,15 @@ static void job_signal(
 
 void exec_cancel(struct exec *x, const char *job, exec_simple_fn done, void *user)
 {
-	job_signal(x, job, 0, done, user);
+	struct simple_call *s = simple_new(x, "job", job, done, user);
+	s->forgives = ended_already;
+	signal_call(s, job, 0);
 }
 
 void exec_signal(struct exec *x, const char *job, int signal, exec_simple_fn done, void *user)
 {
 	CHECK(signal >= 1 && signal <= 64);
-	job_signal(x, job, (uint64_t)signal, done, user);
+	signal_call(simple_new(x, "job", job, done, user), job, (uint64_t)signal);
 }
 
 /* ---- listing ---- */

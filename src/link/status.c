@@ -42,7 +42,7 @@ static const struct {
 		"signal) or restart the kernel"},
 	[WIRE_NO_INTERPRETER] = {ERR_INTERPRETER_MISSING, ENOENT,
 		"the program that should run it is not in the sandbox"},
-	[WIRE_GONE] = {ERR_NO_SUCH_JOB, ESTALE, "it is no longer kept; run it again"},
+	[WIRE_GONE] = {ERR_NO_SUCH_JOB, ESTALE, "it has ended, or is no longer kept"},
 	[WIRE_CONFLICT] = {ERR_CONFLICT, EEXIST, "the same name was used for something else"},
 	[WIRE_DENIED] = {ERR_IO, EACCES,
 		"the sandbox's own file permissions forbid it; see its mode and owner"},
