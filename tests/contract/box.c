@@ -1,0 +1,223 @@
+/* box.c: see box.h. */
+#include "contract/box.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/limits.h"
+
+#define HELLO_US (10 * USEC_PER_SEC)
+
+int box_host_init(struct box_host *h, const char *provider)
+{
+	*h = (struct box_host){0};
+	h->provider = provider_by_name(provider);
+	h->agent = provider_agent_path();
+	h->kernels = provider_kernels_dir();
+	(void)snprintf(h->runtime, sizeof(h->runtime), "/tmp/scb-test-XXXXXX");
+	if (!h->provider || !mkdtemp(h->runtime))
+		return -EINVAL;
+	return uv_loop_init(&h->loop);
+}
+
+bool box_host_done(struct box_host *h)
+{
+	bool empty = rmdir(h->runtime) == 0;
+	bool closed = uv_loop_close(&h->loop) == 0;
+	free(h->agent);
+	free(h->kernels);
+	return empty && closed;
+}
+
+void box_init(struct box *b, struct box_host *h)
+{
+	*b = (struct box){.loop = &h->loop};
+	id_new('x', b->id);
+	b->spec = (struct sandbox_spec){
+		.id = b->id,
+		.runtime_dir = h->runtime,
+		.agent_path = h->agent,
+		.kernels_dir = h->kernels,
+		.memory_max = 256 * MIB,
+		.workspace_size = 64 * MIB,
+		.tmp_size = 32 * MIB,
+		.shm_size = 16 * MIB,
+		.cpus = 2,
+		.pids_max = 64,
+	};
+}
+
+static void on_exited(void *user, const struct err *why)
+{
+	struct box *b = user;
+	b->exited = true;
+	b->why = *why;
+}
+
+static void on_ready(void *user, const struct link_hello *hello)
+{
+	struct box *b = user;
+	(void)hello;
+	b->ready = true;
+}
+
+static void on_lost(void *user, const struct err *why)
+{
+	struct box *b = user;
+	b->lost = true;
+	if (!b->exited)
+		b->why = *why;
+}
+
+int box_create(struct box *b, const struct provider *p, struct err *err)
+{
+	static const struct sandbox_events events = {.exited = on_exited};
+	static const struct link_events link_events = {.ready = on_ready, .lost = on_lost};
+	int r = p->create(b->loop, &b->spec, &events, b, &b->sandbox, err);
+	if (r < 0)
+		return r;
+	b->caps = b->sandbox->caps;
+	r = link_new(
+		b->loop, TAKE_FD(b->sandbox->link_fd), b->sandbox->key, &link_events, b, &b->link);
+	CHECK(r == 0);
+	b->exec = exec_new(b->link, b->sandbox->kernels_dir, b->sandbox->workspace);
+	return 0;
+}
+
+static void on_time(uv_timer_t *t)
+{
+	*(bool *)t->data = true;
+}
+
+bool box_until(uv_loop_t *loop, const bool *flag, uint64_t timeout_us)
+{
+	bool late = false;
+	uv_timer_t timer;
+	CHECK(uv_timer_init(loop, &timer) == 0);
+	timer.data = &late;
+	(void)uv_timer_start(&timer, on_time, timeout_us / USEC_PER_MSEC + 1, 0);
+	while (!*flag && !late)
+		(void)uv_run(loop, UV_RUN_ONCE);
+	uv_close((uv_handle_t *)&timer, NULL);
+	(void)uv_run(loop, UV_RUN_NOWAIT);
+	return *flag;
+}
+
+bool box_open(struct box *b, const struct provider *p)
+{
+	uint64_t start = clock_monotonic_us();
+	int r = box_create(b, p, &b->why);
+	if (r < 0)
+		return false;
+	for (uint64_t end = start + HELLO_US; !b->ready && !b->lost && clock_monotonic_us() < end;)
+		(void)uv_run(b->loop, UV_RUN_ONCE);
+	b->hello_us = clock_monotonic_us() - start;
+	return b->ready;
+}
+
+static char leftovers_text[512];
+static bool destroyed;
+
+static void on_destroyed(void *user, const char *leftovers)
+{
+	(void)user;
+	(void)snprintf(leftovers_text, sizeof(leftovers_text), "%s", leftovers ? leftovers : "");
+	destroyed = true;
+}
+
+const char *box_close(struct box *b)
+{
+	exec_free(b->exec);
+	link_close(b->link);
+	if (!b->sandbox)
+		return NULL;
+	destroyed = false;
+	b->sandbox->provider->destroy(TAKE_PTR(b->sandbox), on_destroyed, b);
+	if (!box_until(b->loop, &destroyed, 30 * USEC_PER_SEC))
+		return "destroy() did not call back in 30 s";
+	return leftovers_text[0] ? leftovers_text : NULL;
+}
+
+struct running {
+	struct box_result *result;
+	bool done;
+};
+
+static size_t append(struct box_result *r, size_t at, const struct buf *b)
+{
+	size_t n = MIN(b->len, sizeof(r->out) - 1 - at);
+	if (n)
+		memcpy(r->out + at, b->data, n);
+	r->out[at + n] = '\0';
+	return at + n;
+}
+
+static void on_done(void *user, struct exec_status *s, const struct err *err)
+{
+	struct running *run = user;
+	struct box_result *r = run->result;
+	run->done = true;
+	if (err) {
+		(void)snprintf(r->text, sizeof(r->text), "%s", err->text);
+		return;
+	}
+	r->answered = true;
+	r->state = s->state;
+	r->reason = s->reason;
+	r->exit_code = s->has_exit_code ? s->exit_code : -1;
+	r->signal = s->signal;
+	size_t at = append(r, 0, &s->out.head);
+	at = append(r, at, &s->out.tail);
+	at = append(r, at, &s->err.head);
+	(void)append(r, at, &s->err.tail);
+}
+
+bool box_run(struct box *b, const char *shell_text, uint64_t timeout_us, struct box_result *ret)
+{
+	char job[ID_TEXT_SIZE];
+	struct running run = {.result = ret};
+	*ret = (struct box_result){0};
+	id_new('j', job);
+	const struct exec_request req = {
+		.kind = JOB_KIND_COMMAND,
+		.job = job,
+		.shell_text = shell_text,
+		.timeout_us = timeout_us,
+		.wait_us = timeout_us + USEC_PER_SEC,
+	};
+	uint64_t start = clock_monotonic_us();
+	struct exec_call *call = exec_run(b->exec, &req, on_done, &run);
+	if (!box_until(b->loop, &run.done, timeout_us + 3 * USEC_PER_SEC)) {
+		exec_abandon(call);
+		(void)snprintf(ret->text, sizeof(ret->text), "no answer in time");
+	}
+	ret->took_us = clock_monotonic_us() - start;
+	return ret->answered && ret->state == JOB_DONE;
+}
+
+struct asking {
+	bool done, ok;
+};
+
+static void on_usage(void *user, const struct exec_usage *u, const struct err *err)
+{
+	struct asking *a = user;
+	(void)u;
+	a->done = true;
+	a->ok = err == NULL;
+}
+
+/* Asks for its usage: needs no process of the sandbox, which may have none left to give. */
+bool box_answers(struct box *b)
+{
+	struct asking asking = {0};
+	struct exec_call *call = exec_usage(b->exec, on_usage, &asking);
+	if (!box_until(b->loop, &asking.done, USEC_PER_SEC))
+		exec_abandon(call);
+	return asking.ok;
+}
