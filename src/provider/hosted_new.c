@@ -33,6 +33,10 @@ static int check_spec(const struct sandbox_spec *s, struct err *err)
 	if (!id_valid('x', s->id) || !s->runtime_dir || !s->agent_path || !s->kernels_dir)
 		return err_set(
 			err, ERR_INTERNAL, EINVAL, "the sandbox's description is incomplete");
+	if (access(s->agent_path, X_OK) < 0)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, errno,
+			"scb-agent is missing (%.200s): build it with `make`, or install scb again",
+			s->agent_path);
 	if (s->cpus < 1 || s->pids_max < 1 || s->memory_max > INT64_MAX)
 		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
 			"a sandbox needs at least 1 CPU and 1 process");

@@ -26,7 +26,7 @@ struct launch_stage {
 };
 
 #define LAUNCH_FIRST_FD 3
-#define LAUNCH_FDS      32
+#define LAUNCH_FDS      48
 #define LAUNCH_STAGES   (LIMIT_MOUNTS + 4)
 
 struct launch {

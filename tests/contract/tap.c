@@ -87,7 +87,11 @@ int tap_as_user(int argc, char **argv)
 	_cleanup_free_ char *own = xasprintf("%s/test", dir);
 	_cleanup_free_ char *agent_copy = xasprintf("%s/scb-agent", dir);
 	_cleanup_free_ char *kernels_copy = xasprintf("%s/kernels", dir);
-	copy("/proc/self/exe", own);
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	CHECK(n > 0);
+	exe[n] = '\0';
+	copy(exe, own);
 	copy(agent, agent_copy);
 	copy(kernels, kernels_copy);
 	char *const readable[] = {"chmod", "-R", "a+rX", dir, NULL};
