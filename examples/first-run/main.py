@@ -154,9 +154,10 @@ def describe_sandbox(info):
     print()
     print(bold("  The sandbox it ran in"))
     line("provider", f"{info['provider']}, isolation level {info['isolationLevel']}")
-    line("limits", f"{size(limits['memoryBytes'])} of memory (held by {held['memory']}), "
-                   f"{limits['processes']} processes ({held['pids']}), {limits['cpus']} CPUs ({held['cpu']})")
-    line("", f"{size(limits['workspaceBytes'])} for /workspace ({held['disk']})")
+    memory = "each process, by rlimit" if held["memory"] == "rlimit" else f"by {held['memory']}"
+    cpus = "not limited here" if held["cpu"] == "none" else f"{limits['cpus']}, by {held['cpu']}"
+    line("memory", f"{size(limits['memoryBytes'])}, {memory}; /workspace {size(limits['workspaceBytes'])}")
+    line("processes", f"{limits['processes']}, by {held['pids']}; CPUs {cpus}")
     line("network", held["egress"])
     line("system", f"root read-only: {held['readOnlyRoot']}, system calls: {held['seccomp']}, "
                    f"host uid: {held['hostUid']}")

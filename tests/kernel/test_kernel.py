@@ -89,12 +89,12 @@ class Both:
         ):
             started = time.monotonic()
             value = self.ok(code).value
-            self.assertLess(len(value), 70_000)
+            self.assertLess(len(value), 31_000)
             self.assertTrue(value.endswith(ending), value[-80:])
             self.assertLess(time.monotonic() - started, 10)
         value = self.ok("class Long:\n    def __repr__(self): return 'r' * 10**6\nLong()").value
         self.assertIn("left out", value)
-        self.assertLess(len(value), 70_000)
+        self.assertLess(len(value), 31_000)
         self.assertIn("[[...]]", self.ok("a = []; a.append(a); a").value)
         deep = "d = []\nfor _ in range(100000): d = [d]\nd"
         self.assertIn("list of length 1", self.ok(deep).value)
@@ -531,12 +531,12 @@ class Pandas(Case):
         started = time.monotonic()
         table, text = self.table("import pandas as pd, numpy as np\npd.options.display.max_rows = None\n"
                                  "pd.DataFrame(np.zeros((100_000, 80)))")
-        self.assertEqual((table["rows"], len(table["data"])), (200, 50))
+        self.assertEqual((table["rows"] > 100, len(table["data"])), (True, 50))
         self.assertEqual((table["totalRows"], table["totalColumns"]), (100_000, 80))
-        self.assertLess(len(text), 70_000)
+        self.assertLess(len(text), 31_000)
         self.assertLess(time.monotonic() - started, 20)
         table, _ = self.table("pd.DataFrame({f'c{i}': ['é' * 400] * 200 for i in range(10)})")
-        self.assertEqual((table["rows"], table["totalRows"]), (21, 200))
+        self.assertEqual((table["rows"], table["totalRows"]), (3, 200))
         table, _ = self.table("pd.DataFrame({'s': ['x' * 10000]})")
         self.assertTrue(table["data"][0][0].endswith("… (10000 characters)"))
         table, _ = self.table("pd.DataFrame()")

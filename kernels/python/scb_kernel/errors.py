@@ -4,21 +4,14 @@ import os
 import sys
 import traceback
 
+from .text import bounded, bounded_bytes
+
 NAME_MAX = 200
 MESSAGE_MAX = 8 * 1024  # characters
 TRACEBACK_MAX = 24 * 1024  # bytes; the agent keeps no more
 
 _here = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _script = os.path.join(os.path.dirname(_here.rstrip(os.sep)), "kernel.py")
-
-
-def bounded(text, limit):
-    """At most about limit characters: the head and, mostly, the tail."""
-    if len(text) <= limit:
-        return text
-    head = limit // 4
-    tail = limit - head
-    return f"{text[:head]}\n… {len(text) - limit} characters left out …\n{text[-tail:]}"
 
 
 def message_of(error):
@@ -56,17 +49,14 @@ def _drop_own(report, seen):
 
 
 def format_error(error):
-    """The traceback as text. Never raises."""
+    """The traceback as UTF-8. Never raises."""
     try:
         report = traceback.TracebackException(type(error), error, error.__traceback__)
         _drop_own(report, set())
         text = "".join(report.format())
         if text.startswith("Traceback") and not report.stack and report.__context__ is None:
             text = text.split("\n", 1)[1]
-        size = len(text.encode("utf-8", "backslashreplace"))
-        if size > TRACEBACK_MAX:
-            # Beyond ASCII a character may take four bytes.
-            text = bounded(text, (TRACEBACK_MAX - 400) // (1 if size == len(text) else 4))
-        return text
+        return bounded_bytes(text, TRACEBACK_MAX)
     except Exception:  # out of memory, or an exception that cannot be printed
-        return f"{name_of(error)}: {message_of(error)}\n"
+        text = f"{name_of(error)}: {message_of(error)}\n"
+        return text.encode("utf-8", "backslashreplace")

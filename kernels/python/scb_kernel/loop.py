@@ -98,15 +98,15 @@ class Kernel:
             before=streams.flush_outputs, after_in_child=self.channel.after_fork_in_child
         )
 
-    def emit(self, mimes, is_result=False):
-        """Shows a MIME bundle: at once, or with the end of the cell where it is its result."""
+    def emit(self, mimes, is_result=False, at_end=False):
+        """Shows a MIME bundle: at once, or with the end of the cell."""
         if self._shown >= SHOW_MAX or self._shown_bytes >= SHOW_BYTES_MAX:
             self._not_shown += 1
             return
         frame = show.display_frame(mimes, is_result)
         self._shown += 1
         self._shown_bytes += len(frame)
-        if is_result:
+        if at_end:
             self._outgoing += frame
         else:
             streams.flush_outputs()
@@ -117,7 +117,7 @@ class Kernel:
             return
         self.namespace["_"] = value
         if not silenced:
-            self.emit(show.bundle(value), True)
+            self.emit(show.bundle(value), is_result=True, at_end=True)
 
     # ---- running ----
 
@@ -227,7 +227,7 @@ class Kernel:
 
     def _finish_figures(self):
         try:
-            figures.flush(self.emit)
+            figures.flush(lambda mimes: self.emit(mimes, at_end=True))
         finally:
             figures.discard()
 
@@ -306,7 +306,7 @@ class Kernel:
     def _end_fork(status, code, error):
         """The cell called os.fork(): the child ends where the cell does."""
         if error is not None and status != wire.CELL_EXIT:
-            sys.stderr.write(errors.format_error(error))
+            sys.stderr.write(errors.format_error(error).decode())
         streams.flush_outputs()
         os._exit(code if code is not None else 130)
 

@@ -5,9 +5,9 @@ import json
 import reprlib
 
 from . import figures, table, wire
-from .errors import bounded
+from .text import bounded, bounded_bytes
 
-TEXT_MAX = 32 * 1024  # characters of text/plain; a model is shown less
+TEXT_MAX = 30 * 1024  # bytes of text/plain; what is longer would not stand in an answer
 BUNDLE_MAX = 240 * 1024  # bytes of a DISPLAY frame; the link's own limit is 256 KiB
 
 _scalars = frozenset((int, float, bool, complex, type(None)))
@@ -46,22 +46,25 @@ def _items(value, budget):
     return budget
 
 
-def text_plain(value):
+def _repr(value):
+    """repr(), but not of all of what is very long."""
     kind = type(value)
-    if kind in _scalars:
-        return repr(value)
     if kind in (str, bytes) and len(value) > TEXT_MAX:
-        return bounded(repr(value[: TEXT_MAX // 4]) + " … " + repr(value[-TEXT_MAX // 4 :]), TEXT_MAX) + (
-            f"\n(length {len(value)})"
-        )
+        piece = TEXT_MAX // 10
+        return f"{value[:piece]!r} … {value[-piece:]!r}\n(length {len(value)})"
     if kind in _containers:
         try:
             many = _items(value, _PLAIN_ITEMS) < 0
         except RecursionError:
             many = True
         if many:
-            return f"{bounded(_short.repr(value), TEXT_MAX)}\n({kind.__name__} of length {len(value)})"
-    return bounded(repr(value), TEXT_MAX)
+            text = bounded(_short.repr(value), TEXT_MAX // 5)
+            return f"{text}\n({kind.__name__} of length {len(value)})"
+    return repr(value)
+
+
+def _plain(value):
+    return ("text/plain", bounded_bytes(_repr(value), TEXT_MAX))
 
 
 def _as_bytes(mime, data):
@@ -120,17 +123,17 @@ def _rich(value):
 def bundle(value):
     kind = type(value)
     if kind in _scalars or kind is str or kind in _containers:
-        return [("text/plain", text_plain(value).encode("utf-8", "backslashreplace"))]
+        return [_plain(value)]
     if figures.is_figure(value):
         return figures.bundle(value)
     if table.is_table(value):
         return [
-            ("text/plain", bounded(table.to_text(value), TEXT_MAX // 2).encode("utf-8", "replace")),
+            ("text/plain", bounded_bytes(table.to_text(value), TEXT_MAX)),
             (table.MIME, table.to_json(value)),
         ]
     rich = [] if isinstance(value, type) else _rich(value)
     if not any(mime == "text/plain" for mime, _ in rich):
-        rich.insert(0, ("text/plain", text_plain(value).encode("utf-8", "backslashreplace")))
+        rich.insert(0, _plain(value))
     return rich
 
 

@@ -22,7 +22,7 @@ MIME = "application/vnd.scb.table+json"
 ROWS_MAX = 200
 COLUMNS_MAX = 50
 CELL_MAX = 500  # characters
-BYTES_MAX = 170 * 1000  # the text form stands beside it in one frame
+BYTES_MAX = 30 * 1024  # what is longer would not stand in an answer; fewer rows do
 
 
 def is_table(value):
