@@ -262,6 +262,8 @@ static int open_parts(struct serve *s, struct err *err)
 	struct err why = {0};
 	if (outputs_open(s->outputs_dir, &s->outputs, &why) < 0)
 		log_warning("present_output will not work: %s", why.text);
+	else
+		(void)outputs_expire(s->outputs);
 	return 0;
 }
 
