@@ -80,7 +80,7 @@ void exec_call_fail(struct exec_call *c, enum err_code code, int errnum, const c
 static void lost_error(const struct link *l, struct err *ret)
 {
 	const struct err *why = link_lost_reason(l);
-	if (!link_was_ready(l))
+	if (!link_was_ready(l) && why->code != ERR_CANCELLED)
 		(void)err_set(ret, ERR_PROVIDER_UNUSABLE, why->errnum,
 			"the sandbox could not be started: %.400s", why->text);
 	else

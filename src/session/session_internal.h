@@ -1,4 +1,4 @@
-/* session_internal.h: shared by the files of session; nobody else includes it. */
+/* session_internal.h: shared by the files of session and their test; nobody else includes it. */
 #pragma once
 
 #include "base/limits.h"

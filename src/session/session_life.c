@@ -157,7 +157,7 @@ static void begin_close(struct session *s, const char *why)
 		return;
 	s->state = SESSION_CLOSING;
 	s->why_closed = xstrdup(why);
-	(void)err_set(&gone, ERR_SANDBOX_LOST, 0, "the session was closed (%s)", why);
+	(void)err_set(&gone, ERR_CANCELLED, 0, "the session was closed (%s)", why);
 	link_fail(s->link, &gone);
 	destroy(s);
 	due_in(s->all, 0);
