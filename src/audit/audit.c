@@ -125,6 +125,13 @@ static json_t *owasp_ids(const struct audit_event *e)
 	return list;
 }
 
+/* Reasons that this side knows for itself. */
+static bool broker_reason(const char *reason)
+{
+	return strcmp(reason, "cancelled") == 0 || strcmp(reason, "sandbox_lost") == 0 ||
+	       strcmp(reason, "policy_denied") == 0;
+}
+
 static json_t *event_json(struct audit *a, const struct audit_event *e)
 {
 	char ts[CLOCK_RFC3339_SIZE];
@@ -145,7 +152,7 @@ static json_t *event_json(struct audit *a, const struct audit_event *e)
 	if (e->has_exit)
 		json_object_set_new(o, "exitCode", json_integer(e->exit_code));
 	put_text(o, "exitReason", e->exit_reason);
-	if (e->has_exit || e->exit_reason)
+	if (e->has_exit || (e->exit_reason && !broker_reason(e->exit_reason)))
 		json_object_set_new(
 			o, "agentReported", json_pack("[s,s]", "exitCode", "exitReason"));
 	if (e->duration_us)

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,6 +49,12 @@ static const struct command {
 	{"doctor", cli_doctor},
 };
 
+void cli_ignore_sigpipe(void)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+}
+
 int cli_failed(const struct err *err)
 {
 	(void)fprintf(stderr, "scb: %s\n", err->text);
@@ -65,9 +72,13 @@ static int usage(const char *what, const char *given)
 static void fill_standard_descriptors(void)
 {
 	struct stat st;
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fstat(fd, &st) < 0)
-			(void)!open("/dev/null", O_RDWR); /* takes the lowest free number: fd */
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fstat(fd, &st) == 0)
+			continue;
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC); /* the lowest free number: fd */
+		if (null >= 0)
+			(void)fcntl(null, F_SETFD, 0);
+	}
 }
 
 int cli_main(int argc, char **argv)

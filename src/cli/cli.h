@@ -11,5 +11,7 @@ int cli_serve(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
+/* A peer that has gone is an error of write(), not the end of the process. */
+void cli_ignore_sigpipe(void);
 /* Prints "scb: text" to stderr and returns the exit status that belongs to the error. */
 int cli_failed(const struct err *err);

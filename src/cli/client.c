@@ -2,7 +2,6 @@
 #include "cli/client.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "cli/cli.h"
 
 struct client {
 	pid_t pid;
@@ -71,7 +71,7 @@ int client_start(char *const *argv, struct client **ret, struct err *err)
 		(void)err_set(err, ERR_INTERNAL, -r, "%.200s cannot be started: %s", argv[0],
 			strerror(-r));
 	} else {
-		(void)signal(SIGPIPE, SIG_IGN);
+		cli_ignore_sigpipe();
 		r = handshake(c, err);
 	}
 	if (r < 0) {

@@ -159,11 +159,41 @@ int paths_runtime(char **ret, int *ret_lock, struct err *err)
 	return 0;
 }
 
+/* Is there nothing but the lock? */
+static bool only_lock_left(const char *dir)
+{
+	DIR *d = opendir(dir);
+	bool only = d != NULL;
+	for (struct dirent *e = d ? readdir(d) : NULL; e && only; e = readdir(d))
+		only = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		       strcmp(e->d_name, "lock") == 0;
+	if (d)
+		(void)closedir(d);
+	return only;
+}
+
+/* The lock stays with what a dying sandbox still holds, so that the next sweep comes back to it. */
 void paths_runtime_remove(const char *dir)
 {
+	if (!only_lock_left(dir))
+		return;
 	_cleanup_free_ char *lock = xasprintf("%s/lock", dir);
 	(void)unlink(lock);
-	(void)rmdir(dir); /* what a sandbox could not clean up stays for the next sweep */
+	(void)rmdir(dir);
+}
+
+static void sweep_entry(
+	const char *base, const char *name, const char *own, void (*fn)(const char *dir))
+{
+	_cleanup_free_ char *dir = xasprintf("%s/%s", base, name);
+	if (name[0] != PRIVATE || name[1] != '-' || strcmp(dir, own) == 0)
+		return;
+	/* no lock file: its process is just starting */
+	_cleanup_close_ int lock = lock_in(dir, 0);
+	if (lock < 0)
+		return;
+	fn(dir);
+	paths_runtime_remove(dir);
 }
 
 void paths_sweep(const char *own, void (*fn)(const char *dir))
@@ -172,18 +202,7 @@ void paths_sweep(const char *own, void (*fn)(const char *dir))
 	DIR *d = opendir(base);
 	if (!d)
 		return;
-	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-		if (e->d_name[0] != PRIVATE || e->d_name[1] != '-')
-			continue;
-		_cleanup_free_ char *dir = xasprintf("%s/%s", base, e->d_name);
-		if (strcmp(dir, own) == 0)
-			continue;
-		/* no lock file: its process is just starting, or just ending */
-		_cleanup_close_ int lock = lock_in(dir, 0);
-		if (lock < 0)
-			continue;
-		fn(dir);
-		paths_runtime_remove(dir);
-	}
+	for (struct dirent *e = readdir(d); e; e = readdir(d))
+		sweep_entry(base, e->d_name, own, fn);
 	(void)closedir(d);
 }

@@ -11,6 +11,7 @@ int paths_outputs(const char *given, char **ret, struct err *err) MUST_CHECK;
  * /run/scb for root, else /tmp/scb-UID: made 0700, owner and mode checked. *ret_lock is a
  * descriptor that marks it as in use until the process ends. */
 int paths_runtime(char **ret, int *ret_lock, struct err *err) MUST_CHECK;
-/* Calls fn for each private directory whose process is gone, and removes it afterwards. */
+/* Calls fn for each private directory whose process is gone, and removes it where nothing is left
+ * in it then. */
 void paths_sweep(const char *own, void (*fn)(const char *dir));
 void paths_runtime_remove(const char *dir);

@@ -300,8 +300,10 @@ static void close_parts(struct serve *s)
 	if (s->store)
 		s->store->ops->close(s->store);
 	audit_close(s->audit);
-	if (s->runtime)
+	if (s->runtime) {
 		paths_runtime_remove(s->runtime);
+		paths_sweep(s->runtime, sweep_one); /* what was still dying at the start */
+	}
 	fd_closep(&s->runtime_lock);
 	policy_free(s->policy);
 	for (size_t i = 0; i < s->n_mounts; i++) {
@@ -320,7 +322,7 @@ static void close_parts(struct serve *s)
 static int harden(void)
 {
 	(void)umask(0077);
-	(void)signal(SIGPIPE, SIG_IGN);
+	cli_ignore_sigpipe();
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;
 	return fd_close_from(STDERR_FILENO + 1);

@@ -167,7 +167,7 @@ static json_t *good_result(struct call *c)
 {
 	json_t *content = json_array();
 	_cleanup_buf_ struct buf text = BUF_INIT(TEXT_MAX + 1024);
-	if (c->handle[0])
+	if (c->handle[0] && !c->session_over)
 		CHECK(buf_printf(&text,
 			      "session %s (pass session=\"%s\" to later calls to keep its files "
 			      "and "

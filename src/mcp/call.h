@@ -24,6 +24,7 @@ struct call {
 	json_t *args;              /* checked */
 	struct session *session;   /* NULL: none yet. Held: it stays, although it may be closed */
 	char handle[ID_TEXT_SIZE]; /* of that session; "": none */
+	bool session_over;         /* closed by this call: not to be passed on */
 	uint64_t started_us;       /* CLOCK_MONOTONIC */
 	char doing[120];           /* for progress messages */
 

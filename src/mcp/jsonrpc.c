@@ -60,24 +60,12 @@ static bool id_ok(const json_t *id)
 	return json_is_string(id) || json_is_integer(id);
 }
 
-/* A text with duplicate keys is refused whole, but its sender waits for an answer with its id. */
-static json_t *id_of_refused(const char *p, size_t n)
-{
-	json_t *root = json_loadb(p, n, JSON_ALLOW_NUL, NULL);
-	json_t *id = json_object_get(root, "id");
-	json_t *ret = id_ok(id) ? json_incref(id) : NULL;
-	json_decref(root);
-	return ret;
-}
-
-static int parse_failed(
-	const char *p, size_t n, const json_error_t *je, struct jsonrpc_error *ret_error)
+static int parse_failed(const json_error_t *je, struct jsonrpc_error *ret_error)
 {
 	if (json_error_code(je) == json_error_duplicate_key) {
 		jsonrpc_error_set(ret_error, JSONRPC_INVALID_REQUEST,
 			"Invalid request: an object has the same key twice (near byte %d)",
 			je->position);
-		ret_error->id = id_of_refused(p, n);
 		return -EINVAL;
 	}
 	jsonrpc_error_set(ret_error, JSONRPC_PARSE_ERROR,
@@ -136,7 +124,7 @@ int jsonrpc_parse(const char *p, size_t n, struct jsonrpc_msg *ret, struct jsonr
 	json_t *root =
 		json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
 	if (!root)
-		return parse_failed(p, n, &je, ret_error);
+		return parse_failed(&je, ret_error);
 
 	struct jsonrpc_msg m = {.root = root};
 	const char *wrong = json_is_array(root)

@@ -18,10 +18,11 @@ void lines_done(struct lines *l)
 
 static void emit(const char *line, size_t n, lines_fn fn, void *user)
 {
-	if (n > 0 && line[n - 1] == '\r')
-		n--;
-	if (n > 0)
-		fn(user, line, n);
+	size_t blank = 0;
+	while (blank < n && (line[blank] == ' ' || line[blank] == '\t' || line[blank] == '\r'))
+		blank++;
+	if (blank < n)
+		fn(user, line, n - (line[n - 1] == '\r'));
 }
 
 static void line_ended(struct lines *l, lines_fn fn, void *user)

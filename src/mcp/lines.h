@@ -9,7 +9,7 @@ struct lines {
 };
 
 /* line[0..n) without its newline (and carriage return); NULL: a line of more than the maximum has
- * ended and was thrown away. Empty lines are not told. */
+ * ended and was thrown away. Lines of nothing but blanks are not told. */
 typedef void (*lines_fn)(void *user, const char *line, size_t n);
 
 void lines_init(struct lines *l, size_t max);

@@ -86,6 +86,14 @@ void remedy_ending(const struct exec_status *s, const struct render_context *ctx
 	PUT("ended");
 }
 
+static bool has_note(const struct exec_status *s, const char *note)
+{
+	for (size_t i = 0; i < s->n_notes; i++)
+		if (strcmp(s->notes[i], note) == 0)
+			return true;
+	return false;
+}
+
 void remedy_advice(const struct exec_status *s, const struct render_context *ctx, struct buf *out)
 {
 	switch (s->reason) {
@@ -99,7 +107,10 @@ void remedy_advice(const struct exec_status *s, const struct render_context *ctx
 			    "the notes say so.");
 		return;
 	case REASON_TIMEOUT:
-		if (is_cell(s))
+		if (has_note(s, "kernel_killed"))
+			PUT("It did not stop when interrupted, so its interpreter was ended: all "
+			    "variables are lost, files are kept. ");
+		else if (is_cell(s))
 			PUT("Variables are kept. ");
 		else
 			PUT("Its whole process tree was killed. ");
@@ -153,9 +164,17 @@ static const struct {
 	{"disk_full", "a file system of the sandbox is full", NULL},
 	{"children_left", "one background process it started goes on running",
 		"background processes it started go on running"},
-	{"children_killed", "one process it had started was killed",
-		"processes it had started were killed"},
-	{"output_lost", "some of the output is no longer kept", NULL},
+	{"result_dropped", "a result was too large to keep", NULL},
+	{"results_dropped", "one result was dropped: there were too many",
+		"results were dropped: there were too many"},
+	{"exit_status_lost", "its exit status could not be learnt", NULL},
+	{"kernel_killed", "the interpreter had to be killed: its state is lost", NULL},
+	{"kernel_stopped", "the interpreter was stopped meanwhile: its state is lost", NULL},
+	{"kernel_start_timeout", "the interpreter did not start in time", NULL},
+	{"kernel_broke_protocol",
+		"the interpreter's own program was disturbed by the code, so that "
+		"it had to be ended: its state is lost",
+		NULL},
 };
 
 void remedy_note(const char *note, struct buf *out)

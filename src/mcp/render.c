@@ -301,8 +301,9 @@ static json_t *render_notes(const struct exec_status *s, struct buf *text)
 	}
 	if (s->kernel_restarted)
 		json_array_append_new(list,
-			json_string("the interpreter had died before; this is a new one, and the "
-				    "variables from before are gone"));
+			json_string(
+				"the interpreter had ended before, so this ran in a new one: the "
+				"state was lost, variables and imports must be made again"));
 	if (remedy_wants_network(s))
 		json_array_append_new(list, json_string(remedy_no_network));
 

@@ -7,8 +7,7 @@
 
 /* Arguments that both run tools have. */
 #define RUN_ARGS                                                                                   \
-	{"session", ARG_TEXT, .min = 1, .max = 100,                                                \
-		.description = "handle from an earlier result"},                                   \
+	{"session", ARG_TEXT, .max = 64 * KIB, .description = "handle from an earlier result"},    \
 		{"stdin", ARG_TEXT, .binary = true, .max = LIMIT_STDIN,                            \
 			.description = "empty if left out"},                                       \
 		{"timeout_s", ARG_NUMBER, .min = 0.1, .max = LIMIT_TIMEOUT_S,                      \

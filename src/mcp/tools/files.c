@@ -16,7 +16,7 @@ static const struct arg args[] = {
 	{"action", ARG_TEXT, .required = true, .max = 20},
 	{"path", ARG_TEXT, .min = 1, .max = LIMIT_PATH - 1,
 		.description = "in /workspace (relative, default .) or /mnt/NAME"},
-	{"session", ARG_TEXT, .min = 1, .max = 100},
+	{"session", ARG_TEXT, .max = 64 * KIB},
 	{"depth", ARG_INTEGER, .min = 1, .max = 16, .description = "list: levels; default 1"},
 	{"offset", ARG_INTEGER, .max = 9e15, .description = "read, write: first byte"},
 	{"length", ARG_INTEGER, .min = 1, .max = LIMIT_READ_TEXT, .description = "read: bytes"},

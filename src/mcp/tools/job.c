@@ -14,8 +14,8 @@ static const char *const encodings[] = {"text", "base64", NULL};
 
 static const struct arg args[] = {
 	{"action", ARG_TEXT, .required = true, .max = 20},
-	{"job", ARG_TEXT, .min = 1, .max = 100, .description = "j-… handle; for all but list"},
-	{"session", ARG_TEXT, .min = 1, .max = 100},
+	{"job", ARG_TEXT, .max = 64 * KIB, .description = "j-… handle; for all but list"},
+	{"session", ARG_TEXT, .max = 64 * KIB},
 	{"wait_s", ARG_NUMBER, .min = 0, .max = LIMIT_WAIT_S, .description = "wait: default 25"},
 	{"stream", ARG_TEXT, .max = 10, .choices = streams,
 		.description = "read: default stdout; both: in order of arrival"},

@@ -11,7 +11,7 @@ static const struct arg args[] = {
 	{"path", ARG_TEXT, .required = true, .min = 1, .max = LIMIT_PATH - 1,
 		.description = "a regular file in /workspace"},
 	{"title", ARG_TEXT, .max = 200, .description = "for the person"},
-	{"session", ARG_TEXT, .min = 1, .max = 100},
+	{"session", ARG_TEXT, .max = 64 * KIB},
 };
 
 static const struct field result_fields[] = {

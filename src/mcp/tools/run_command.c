@@ -1,4 +1,6 @@
 /* run_command.c: a command in the session's sandbox, fresh each time. */
+#include <string.h>
+
 #include "base/limits.h"
 #include "mcp/render.h"
 #include "mcp/run.h"
@@ -33,6 +35,18 @@ static void strings_free(char **list)
 	free(list);
 }
 
+/* A ".." part: where that leads depends on links, and out of the workspace is never meant. */
+static bool climbs(const char *path)
+{
+	for (const char *p = path; *p; p += *p == '/') {
+		size_t n = strcspn(p, "/");
+		if (n == 2 && p[0] == '.' && p[1] == '.')
+			return true;
+		p += n;
+	}
+	return false;
+}
+
 static void run(struct call *c)
 {
 	const json_t *argv = json_object_get(c->args, "argv");
@@ -41,6 +55,12 @@ static void run(struct call *c)
 		call_failf(c, ERR_INVALID_ARGUMENT,
 			"give either \"command\" (shell text) or \"argv\" (a list of strings)%s",
 			argv ? ", not both" : "");
+		return;
+	}
+	if (args_text(c->args, "cwd") && climbs(args_text(c->args, "cwd"))) {
+		call_failf(c, ERR_INVALID_ARGUMENT,
+			"argument \"cwd\" must be a directory of the sandbox without \"..\": below "
+			"/workspace, or absolute");
 		return;
 	}
 

@@ -13,7 +13,7 @@
 
 static const struct arg args[] = {
 	{"action", ARG_TEXT, .required = true, .max = 20},
-	{"session", ARG_TEXT, .min = 1, .max = 100},
+	{"session", ARG_TEXT, .max = 64 * KIB},
 	{"kernel", ARG_TEXT, .min = 1, .max = 32, .description = "interrupt, restart: which"},
 };
 
@@ -263,7 +263,9 @@ static void on_closed(void *user, const char *leftovers)
 			"the session is closed, but something of it is left: %.300s", leftovers);
 		return;
 	}
-	call_print(c, "closed: its sandbox, files and variables are gone\n");
+	c->session_over = true;
+	call_print(
+		c, "session %s is closed: its sandbox, files and variables are gone\n", c->handle);
 	call_set(c, "closed", json_true());
 	call_finish(c);
 }
