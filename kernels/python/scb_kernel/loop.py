@@ -76,7 +76,7 @@ class Kernel:
         self._shell = None
         with paths.without_cwd():
             self._has_ipython = importlib.machinery.PathFinder.find_spec("IPython") is not None
-        self._loop = None
+        self._asyncio = self._loop = None  # made for the first await
 
     # ---- what code sees ----
 
@@ -123,7 +123,7 @@ class Kernel:
 
     def run_coroutine(self, coroutine):
         """Runs a top-level await to its end, on one loop for all cells."""
-        asyncio = self._asyncio()
+        asyncio = self._import_asyncio()
         if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)  # asyncio.run() unsets it
@@ -135,11 +135,12 @@ class Kernel:
             self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
             raise
 
-    @staticmethod
-    def _asyncio():
-        with paths.without_cwd():
-            import asyncio
-        return asyncio
+    def _import_asyncio(self):
+        if self._asyncio is None:
+            with paths.without_cwd():
+                import asyncio
+            self._asyncio = asyncio
+        return self._asyncio
 
     async def _run_async(self, codes):
         value = None
@@ -152,7 +153,7 @@ class Kernel:
     def _run_codes(self, codes):
         """Runs them in turn: the value of the last."""
         if any(code.co_flags & _CO_COROUTINE for code in codes):
-            self.namespace.setdefault("asyncio", self._asyncio())  # who awaits has use for it
+            self.namespace.setdefault("asyncio", self._import_asyncio())  # who awaits has use for it
             return self.run_coroutine(self._run_async(codes))
         value = None
         for code in codes:
