@@ -3,6 +3,7 @@
 
 #include "agent/jobinput.h"
 #include "agent/jobread.h"
+#include "agent/jobsearch.h"
 #include "agent/jobstart.h"
 #include "agent/kernel.h"
 #include "wire/tlv.h"

@@ -1,54 +1,9 @@
 /* jobread.c: see jobread.h and docs/agent-protocol.md. */
 #include "agent/jobread.h"
 
-#include <string.h>
-
 #include "agent/job.h"
+#include "agent/jobrange.h"
 #include "wire/tlv.h"
-
-struct read_request {
-	struct job *job;
-	const uint8_t *id;
-	uint64_t channel, offset, length, limit;
-	const uint8_t *pattern;
-	size_t pattern_len;
-	bool bad;
-};
-
-static void take(struct read_request *q, const struct tlv *t)
-{
-	uint64_t *number = t->tag == TAG_CHANNEL  ? &q->channel
-			   : t->tag == TAG_OFFSET ? &q->offset
-			   : t->tag == TAG_LENGTH ? &q->length
-			   : t->tag == TAG_LIMIT  ? &q->limit
-						  : NULL;
-	if (number) {
-		q->bad |= tlv_get_u64(t, number) < 0 || *number > INT64_MAX;
-	} else if (t->tag == TAG_JOB) {
-		q->id = t->n == JOB_ID ? t->p : NULL;
-	} else if (t->tag == TAG_PATTERN) {
-		q->pattern = t->p;
-		q->pattern_len = t->n;
-	}
-}
-
-/* False where the stream has been ended with the reason. */
-static bool read_request(struct stream *s, struct tlv_reader body, struct read_request *q)
-{
-	*q = (struct read_request){
-		.channel = CHANNEL_STDOUT, .length = INT64_MAX, .limit = LIMIT_SEARCH_HITS};
-	for (struct tlv t; tlv_next(&body, &t);)
-		take(q, &t);
-	if (body.bad || q->bad || !q->id || q->channel < CHANNEL_STDOUT ||
-		q->channel > CHANNEL_BOTH) {
-		stream_fail(s, WIRE_BAD_REQUEST, 0, "JOB is missing, or a number has no sense");
-		return false;
-	}
-	q->job = job_find(q->id);
-	if (!q->job)
-		stream_fail(s, WIRE_NOT_FOUND, 0, "no such job");
-	return q->job != NULL;
-}
 
 /* ---- reading one stream ---- */
 
@@ -148,11 +103,21 @@ static void read_both(struct stream *s, struct reader *r)
 	read_answer(s, r);
 }
 
+static bool nothing_left(const struct job *j, int channel)
+{
+	uint64_t from, total = spool_total(j->spool, channel);
+	return total && spool_lost(j->spool, channel, &from) == total;
+}
+
 void jobread_open(struct stream *s, struct tlv_reader body)
 {
-	struct read_request q;
-	if (!read_request(s, body, &q))
+	struct jobrange q;
+	if (!jobrange_read(s, body, &q))
 		return;
+	if (q.channel != CHANNEL_BOTH && nothing_left(q.job, (int)q.channel)) {
+		stream_fail(s, WIRE_GONE, 0, "the output of this job is no longer kept");
+		return;
+	}
 	struct reader *r = xcalloc(1, sizeof(*r));
 	r->job = q.job;
 	r->job->users++;
@@ -170,14 +135,4 @@ void jobread_open(struct stream *s, struct tlv_reader body)
 	}
 	stream_serve(s, &read_ops, r);
 	read_go_on(s);
-}
-
-/* ---- searching ---- */
-
-void jobsearch_open(struct stream *s, struct tlv_reader body)
-{
-	struct read_request q;
-	if (!read_request(s, body, &q))
-		return;
-	stream_fail(s, WIRE_UNSUPPORTED, 0, "searching output is not built yet");
 }

@@ -1,7 +1,6 @@
-/* jobread.h: OP_JOB_READ and OP_JOB_SEARCH: what a job has printed. */
+/* jobread.h: OP_JOB_READ: what a job has printed, by offset. */
 #pragma once
 
 #include "agent/stream.h"
 
 void jobread_open(struct stream *s, struct tlv_reader body);
-void jobsearch_open(struct stream *s, struct tlv_reader body);

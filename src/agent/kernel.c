@@ -198,7 +198,7 @@ static void copy_text(char ret[static KERNEL_TEXT], const struct tlv *t)
 static bool on_ready(struct kernel *k, const struct frame *f)
 {
 	if (k->state != KERNEL_STARTING)
-		return false;
+		return k->state == KERNEL_ENDING; /* told to stop before it was ready */
 	struct tlv_reader body = tlv_reader(f->payload, f->len);
 	for (struct tlv t; tlv_next(&body, &t);) {
 		if (t.tag == TAG_LANGUAGE)

@@ -321,15 +321,15 @@ size_t uplink_room(void)
 void uplink_flush(void)
 {
 	struct conn *c = self.up;
-	if (c && c->out_sent < c->out.len) {
+	if (!c || c->out_sent == c->out.len) /* nothing to do, most rounds */
+		return;
+	conn_write(c);
+	/* What waited for room queues more, which goes out at once. */
+	while (!c->broken && self.was_full && uplink_room() > BULK_MARK / 2) {
+		self.was_full = false;
+		self.events->drained();
 		conn_write(c);
-		/* What waited for room queues more, which goes out at once. */
-		if (!c->broken && self.was_full && uplink_room() > BULK_MARK / 2) {
-			self.was_full = false;
-			self.events->drained();
-			conn_write(c);
-		}
 	}
-	if (c && c->broken)
+	if (c->broken)
 		up_lost();
 }
