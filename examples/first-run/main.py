@@ -18,7 +18,7 @@ import time
 from mcp_stdio import Failed, Server
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SCB = os.path.join(ROOT, "build", "scb")
+SCB = os.environ.get("SCB") or os.path.join(ROOT, "build", "scb")
 DATA = os.path.join(ROOT, "examples", "data")
 
 QUESTIONS = [
