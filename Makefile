@@ -58,7 +58,7 @@ install:
 
 uninstall:
 	@ninja -C $(BUILD) uninstall >/dev/null
-	@rmdir -p $(DESTDIR)$(abspath $(PREFIX))/libexec/scb/kernels/* 2>/dev/null || true
+	@find $(DESTDIR)$(abspath $(PREFIX))/libexec/scb -depth -type d -empty -delete 2>/dev/null || true
 	@echo "Removed: $(DESTDIR)$(abspath $(PREFIX))/bin/scb"
 
 format:
