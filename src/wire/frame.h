@@ -1,7 +1,10 @@
 /* frame.h: the 12-byte frame of a link (docs/agent-protocol.md), without I/O.
  *
- *   0        1        2                4                                 8 12 version  type flags
- * (be16)     stream (be32)                     length (be32)                    payload …
+ *   byte 0     version
+ *   byte 1     type
+ *   bytes 2-3  flags, be16
+ *   bytes 4-7  stream, be32
+ *   bytes 8-11 length of the payload that follows, be32
  */
 #pragma once
 

@@ -6,45 +6,60 @@
 #define WIRE_PROTOCOL 1
 
 /* Operation of an OPEN frame. Every stream is one operation and ends with END (agent) or RESET
- * (either). */
+ * (broker). Arrows: what the agent answers. */
 enum wire_op {
-	/* JOB, JOB_KIND, …; stays open until the job is done or WAIT_MS has passed, then MSGs
-	 * (results), END (status). A RESET ends the waiting, not the job. The same JOB again is the
-	 * same job: no second run. */
+	/* JOB, JOB_KIND, …: open until the job is done or WAIT_MS has passed → MSG a result, END
+	 * status. A RESET ends the waiting, not the job. The same JOB again is the same job. */
 	OP_JOB_START = 1,
-	OP_JOB_WAIT = 2, /* JOB, WAIT_MS, INLINE → as above */
-	OP_JOB_READ = 3, /* JOB, CHANNEL, OFFSET, LENGTH → DATA (or MSGs for CHANNEL_BOTH), END:
-			    TOTAL, OFFSET, … */
-	OP_JOB_INPUT = 4, /* JOB; DATA (broker → agent) until FIN → END: LENGTH accepted; CLOSE=1:
-			     then end of file */
-	OP_JOB_SIGNAL = 5, /* JOB, SIGNAL (0: cancel: interrupt a cell by the ladder, kill a
-			      command's tree) */
-	OP_JOB_LIST = 6,   /* → MSG a job (status without output), END */
-	OP_JOB_SEARCH =
-		7, /* JOB, CHANNEL, PATTERN (literal bytes), OFFSET, LIMIT → MSG a hit, END */
+	/* JOB, WAIT_MS, INLINE → as JOB_START */
+	OP_JOB_WAIT = 2,
+	/* JOB, CHANNEL, OFFSET, LENGTH → DATA (MSGs for CHANNEL_BOTH), END: OFFSET, TOTAL, STATE */
+	OP_JOB_READ = 3,
+	/* JOB, CLOSE (1: end of file behind it); DATA until FIN → END: LENGTH written */
+	OP_JOB_INPUT = 4,
+	/* JOB, SIGNAL (0: cancel: interrupt a cell by the ladder, kill a command's tree) → END */
+	OP_JOB_SIGNAL = 5,
+	/* → MSG a job (status without output), END */
+	OP_JOB_LIST = 6,
+	/* JOB, CHANNEL, PATTERN (literal bytes), OFFSET, LIMIT → MSG a hit, END: COUNT, MORE */
+	OP_JOB_SEARCH = 7,
 
-	OP_KERNEL_START = 16, /* KERNEL, ARGV…, ENV…, CWD → END: PID, GENERATION, CREATED */
-	OP_KERNEL_INTERRUPT = 17, /* KERNEL → END */
-	OP_KERNEL_STOP = 18,      /* KERNEL: kills its tree → END once it is gone */
-	OP_KERNEL_LIST = 19,      /* → MSG a kernel, END */
+	/* KERNEL, ARGV…, ENV…, CWD → END: GENERATION, CREATED, PID */
+	OP_KERNEL_START = 16,
+	/* KERNEL → END */
+	OP_KERNEL_INTERRUPT = 17,
+	/* KERNEL: kills its tree → END once it is gone */
+	OP_KERNEL_STOP = 18,
+	/* → MSG a kernel, END */
+	OP_KERNEL_LIST = 19,
 
-	OP_FILE_STAT = 32, /* PATH → END: KIND, SIZE, MODE, MTIME_US */
-	OP_FILE_LIST = 33, /* PATH, DEPTH, LIMIT → MSG an entry, END: COUNT, MORE */
-	OP_FILE_READ =
-		34, /* PATH, OFFSET, LENGTH, STABLE → DATA, END: SIZE, LENGTH, MODE, MTIME_US */
-	OP_FILE_WRITE = 35,  /* PATH, OFFSET or APPEND or neither (replace), MODE, PARENTS; DATA
-				until FIN → END: SIZE */
-	OP_FILE_MKDIR = 36,  /* PATH, PARENTS → END */
-	OP_FILE_MOVE = 37,   /* PATH, TARGET, REPLACE → END */
-	OP_FILE_DELETE = 38, /* PATH, RECURSIVE → END: COUNT */
-	OP_FILE_SEARCH = 39, /* PATH, PATTERN (literal, in contents) or NAME_PATTERN (fnmatch),
-				LIMIT → MSG a hit, END */
-	OP_FILE_HASH = 40,   /* PATH → END: SIZE, SHA256 */
+	/* PATH → END: KIND, SIZE, MODE, MTIME_US */
+	OP_FILE_STAT = 32,
+	/* PATH, DEPTH, LIMIT → MSG an entry, END: COUNT, MORE */
+	OP_FILE_LIST = 33,
+	/* PATH, OFFSET, LENGTH, STABLE → DATA, END: SIZE, LENGTH, MODE, MTIME_US */
+	OP_FILE_READ = 34,
+	/* PATH, OFFSET or APPEND or neither (replace), MODE, PARENTS; DATA until FIN → END:
+	 * SIZE */
+	OP_FILE_WRITE = 35,
+	/* PATH, PARENTS → END */
+	OP_FILE_MKDIR = 36,
+	/* PATH, TARGET, REPLACE → END */
+	OP_FILE_MOVE = 37,
+	/* PATH, RECURSIVE → END: COUNT */
+	OP_FILE_DELETE = 38,
+	/* PATH, PATTERN (literal, in contents) or NAME_PATTERN (fnmatch), LIMIT → MSG a hit,
+	 * END */
+	OP_FILE_SEARCH = 39,
+	/* PATH → END: SIZE, SHA256 */
+	OP_FILE_HASH = 40,
 
-	OP_USAGE =
-		48, /* → END: MEMORY, PIDS, DISK_TOTAL, DISK_FREE, SPOOL … what the agent can see */
-	OP_LEASE = 49,    /* LEASE_MS: from now; 0: until told otherwise */
-	OP_SHUTDOWN = 50, /* ends every process, then the agent */
+	/* → END: MEMORY, PIDS, DISK_TOTAL, DISK_FREE, SPOOL, …: what the agent can see */
+	OP_USAGE = 48,
+	/* LEASE_MS (from now; 0: until told otherwise) → END */
+	OP_LEASE = 49,
+	/* → END, then every process ends, then the agent */
+	OP_SHUTDOWN = 50,
 };
 
 /* Of END and RESET. */
@@ -117,8 +132,8 @@ enum wire_tag {
 	TAG_BUILD = 3,
 	TAG_BOOT_ID = 4,
 	TAG_UPTIME_MS = 5,
-	TAG_FEATURE = 6, /* repeats: "nested_userns", "seccomp", "landlock", "openat2", … what is
-			    really on */
+	/* repeats: "nested_userns", "seccomp", "landlock", "openat2", … what is really on */
+	TAG_FEATURE = 6,
 	/* common */
 	TAG_TEXT = 16, /* a sentence for people, from the agent */
 	TAG_ERRNO = 17,
@@ -129,15 +144,15 @@ enum wire_tag {
 	TAG_SIZE = 22,
 	TAG_MODE = 23,
 	TAG_MTIME_US = 24,
-	TAG_KIND = 25 /* wire_file_kind */,
+	TAG_KIND = 25, /* wire_file_kind */
 	TAG_NAME = 26,
 	TAG_DEPTH = 27,
 	TAG_LIMIT = 28,
 	TAG_COUNT = 29,
-	TAG_MORE = 30 /* 1: the list was cut */,
+	TAG_MORE = 30, /* 1: the list was cut */
 	TAG_PATTERN = 31,
 	TAG_NAME_PATTERN = 32,
-	TAG_LINE = 33 /* number, from 1 */,
+	TAG_LINE = 33, /* number, from 1 */
 	TAG_LINE_TEXT = 34,
 	TAG_SHA256 = 35,
 	TAG_APPEND = 36,
@@ -147,17 +162,18 @@ enum wire_tag {
 	TAG_STABLE = 40,
 	TAG_CLOSE = 41,
 	/* jobs: requests */
-	TAG_JOB = 64 /* 16 bytes */,
+	TAG_JOB = 64, /* 16 bytes */
 	TAG_JOB_KIND = 65,
-	TAG_ARGV = 66 /* repeats */,
-	TAG_SHELL_TEXT = 67 /* instead of ARGV: run by the sandbox's bash, else sh */,
-	TAG_ENV = 68 /* NAME=value, repeats */,
+	TAG_ARGV = 66,       /* repeats */
+	TAG_SHELL_TEXT = 67, /* instead of ARGV: run by the sandbox's bash, else sh */
+	TAG_ENV = 68,        /* NAME=value, repeats */
 	TAG_CWD = 69,
-	TAG_STDIN = 70 /* wire_stdin */,
-	TAG_TIMEOUT_MS = 71 /* 0: none */,
+	TAG_STDIN = 70,      /* wire_stdin */
+	TAG_TIMEOUT_MS = 71, /* 0: none */
 	TAG_WAIT_MS = 72,
-	TAG_INLINE = 73 /* bytes of head, and of tail, of each stream to put into the status */,
-	TAG_KERNEL = 74 /* name */,
+	/* bytes of head, and of tail, of each stream to put into the status */
+	TAG_INLINE = 73,
+	TAG_KERNEL = 74, /* name */
 	TAG_CODE = 75,
 	TAG_SIGNAL = 76,
 	TAG_CHANNEL = 77,
@@ -166,9 +182,9 @@ enum wire_tag {
 	TAG_REASON = 97,
 	TAG_EVIDENCE = 98,
 	TAG_EXIT_CODE = 99,
-	TAG_NOTE =
-		100 /* repeats: "oom_kill:3", "disk_full", "pids_max:12", "children_left:2", … */,
-	TAG_STARTED_US = 101 /* CLOCK_REALTIME */,
+	/* repeats: "oom_kill:3", "disk_full", "pids_max:12", "children_left:2", … */
+	TAG_NOTE = 100,
+	TAG_STARTED_US = 101, /* CLOCK_REALTIME */
 	TAG_DURATION_US = 102,
 	TAG_QUEUE_POSITION = 103,
 	TAG_STDOUT_TOTAL = 104,
@@ -179,29 +195,31 @@ enum wire_tag {
 	TAG_STDERR_HEAD = 109,
 	TAG_STDERR_TAIL = 110,
 	TAG_STDERR_LOST = 111,
-	TAG_LOST_OFFSET = 112 /* with TAG_LENGTH: bytes no longer kept, in JOB_READ's END */,
+	/* with TAG_LENGTH: bytes no longer kept, in JOB_READ's END */
+	TAG_LOST_OFFSET = 112,
 	TAG_TOTAL = 113,
-	TAG_TIME_US = 114 /* since the job's start */,
+	TAG_TIME_US = 114, /* since the job's start */
 	TAG_BYTES = 115,
-	TAG_COMMAND = 116 /* for lists: the first bytes of what runs */,
+	TAG_COMMAND = 116, /* for lists: the first bytes of what runs */
 	/* kernels */
-	TAG_GENERATION = 128 /* 1, 2, …: how often this kernel was started */,
+	TAG_GENERATION = 128, /* 1, 2, …: how often this kernel was started */
 	TAG_CREATED = 129,
 	TAG_PID = 130,
 	TAG_BUSY = 131,
 	TAG_LANGUAGE = 132,
-	TAG_ENGINE = 133 /* "ipython" or "plain" */,
+	TAG_ENGINE = 133, /* "ipython" or "plain" */
 	TAG_VERSION = 134,
 	/* cells: DISPLAY and DONE */
 	TAG_CELL_STATUS = 144,
-	TAG_MIME = 145 /* followed by its MIME_DATA */,
+	TAG_MIME = 145, /* followed by its MIME_DATA */
 	TAG_MIME_DATA = 146,
-	TAG_IS_RESULT = 147 /* 1: the value of the last expression; 0: a display call */,
-	TAG_MIME_SKIPPED = 148 /* "type bytes": too large to send */,
+	/* 1: the value of the last expression; 0: a display call */
+	TAG_IS_RESULT = 147,
+	TAG_MIME_SKIPPED = 148, /* "type bytes": too large to send */
 	TAG_ERROR_NAME = 149,
 	TAG_ERROR_MESSAGE = 150,
 	TAG_TRACEBACK = 151,
-	TAG_STDIN_MODE = 152 /* to the kernel: wire_stdin of the cell */,
+	TAG_STDIN_MODE = 152, /* to the kernel: wire_stdin of the cell */
 	/* lease, usage */
 	TAG_LEASE_MS = 160,
 	TAG_MEMORY = 161,
@@ -221,9 +239,10 @@ enum wire_boot {
 	BOOT_MOUNT_NAME = 4, /* then BOOT_MOUNT_PATH; repeats */
 	BOOT_MOUNT_PATH = 5,
 	BOOT_ENV = 6, /* base environment of every job; repeats */
-	BOOT_JOIN_FD =
-		7, /* a descriptor: a child writes "0" there to join the code's cgroup; repeats */
-	BOOT_OOM_FD = 8, /* memory.oom_control or memory.events of the code's group: "oom_kill N" */
+	/* a descriptor: a child writes "0" there to join the code's cgroup; repeats */
+	BOOT_JOIN_FD = 7,
+	/* memory.oom_control or memory.events of the code's group: "oom_kill N" */
+	BOOT_OOM_FD = 8,
 	BOOT_PIDS_EVENTS_FD = 9, /* pids.events of the code's group: "max N" */
 	BOOT_MEMORY_FD = 10,     /* memory.usage_in_bytes or memory.current */
 	BOOT_PIDS_FD = 11,       /* pids.current */
@@ -233,14 +252,15 @@ enum wire_boot {
 	BOOT_RLIMIT_NPROC = 15,
 	BOOT_RLIMIT_DATA = 16, /* set in each child when present */
 	BOOT_LEASE_MS = 17,    /* first lease */
-	BOOT_ORPHAN_MS = 18,   /* without a link for so long: the agent ends itself; 0: at once when
-				  the first link ends */
+	/* without a link for so long the agent ends itself; 0: at once when a link ends */
+	BOOT_ORPHAN_MS = 18,
 	BOOT_SPOOL_HEAD = 19,
 	BOOT_SPOOL_TAIL = 20,
 	BOOT_SPOOL_SESSION = 21,
-	BOOT_TMP = 22,     /* path of the temporary directory, "/tmp" but for local */
-	BOOT_HOLD_FD = 23, /* a descriptor to keep open, never to use: a lock on the host that says
-			      the sandbox lives; repeats */
+	BOOT_TMP = 22, /* path of the temporary directory, "/tmp" but for local */
+	/* a descriptor to keep open, never to use: a lock on the host that says the sandbox lives;
+	 * repeats */
+	BOOT_HOLD_FD = 23,
 };
 
 enum boot_confine {
