@@ -29,12 +29,19 @@
 /* Of linux/landlock.h, for headers older than the kernel. */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule       445
 #define SYS_landlock_restrict_self  446
 #endif
 #define LANDLOCK_VERSION_FLAG   1U
 #define LANDLOCK_ABI_SCOPES     6
 #define LANDLOCK_SCOPE_ABSTRACT 1ULL
 #define LANDLOCK_SCOPE_SIGNALS  2ULL
+#define LANDLOCK_PATH_BENEATH   1
+#define LANDLOCK_WRITE_FILE     2ULL
+struct landlock_path_beneath {
+	uint64_t allowed_access;
+	int32_t parent_fd;
+} __attribute__((packed));
 struct landlock_ruleset {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net;
@@ -49,21 +56,26 @@ static long landlock_abi(void)
 	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG);
 }
 
+/* Restricts this process, for good, and closes the ruleset. */
+static int landlock_enter(int ruleset)
+{
+	/* Without it the kernel asks for CAP_SYS_ADMIN; every child gets it anyway. */
+	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+				syscall(SYS_landlock_restrict_self, ruleset, 0U) < 0
+			? -errno
+			: 0;
+	(void)close(ruleset);
+	return r;
+}
+
 int child_init(const struct config *c)
 {
 	if (!(c->confine & CONFINE_LANDLOCK) || landlock_abi() < LANDLOCK_ABI_SCOPES)
 		return 0;
 	const struct landlock_ruleset rules = {
 		.scoped = LANDLOCK_SCOPE_ABSTRACT | LANDLOCK_SCOPE_SIGNALS};
-	/* Without it the kernel asks for CAP_SYS_ADMIN; every child would get it anyway. */
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return -errno;
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0U);
-	if (fd < 0)
-		return -errno;
-	int r = syscall(SYS_landlock_restrict_self, fd, 0U) < 0 ? -errno : 0;
-	(void)close(fd);
-	return r;
+	return fd < 0 ? -errno : landlock_enter(fd);
 }
 
 static int write_text(const char *path, const char *text)
@@ -165,6 +177,34 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
 
+/* Files of the agent in /proc that belong to the kernel's uid, which code shares: oom_score_adj,
+ * autogroup (a nice value) and their like cannot be refused by a filter, which sees no paths. The
+ * rest of what is closed here is read-only anyway. */
+static int confine_writes(const struct config *c)
+{
+	const struct landlock_ruleset rules = {.handled_access_fs = LANDLOCK_WRITE_FILE};
+	if (landlock_abi() < 1)
+		return 0;
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0U);
+	if (ruleset < 0)
+		return -errno;
+	const char *const places[] = {c->workspace, c->tmp, "/dev"};
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(places); i++) {
+		int fd = open(places[i], O_PATH | O_CLOEXEC);
+		const struct landlock_path_beneath rule = {LANDLOCK_WRITE_FILE, fd};
+		if (fd < 0 || syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule,
+				      0U) < 0)
+			r = -errno;
+		if (fd >= 0)
+			(void)close(fd);
+	}
+	if (r == 0)
+		return landlock_enter(ruleset);
+	(void)close(ruleset);
+	return r;
+}
+
 static int load_filter(void)
 {
 	const struct sock_fprog program = {
@@ -198,6 +238,8 @@ int child_confine(const struct config *c, const char **ret_step)
 	STEP("capabilities", drop_capabilities());
 	if (c->confine & (CONFINE_NO_NEW_PRIVS | CONFINE_SECCOMP))
 		STEP("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0);
+	if (c->confine & CONFINE_WRITES)
+		STEP("Landlock", confine_writes(c));
 	if (c->confine & CONFINE_SECCOMP)
 		STEP("seccomp", load_filter());
 #undef STEP
@@ -236,6 +278,8 @@ void child_features(const struct config *c, const char *names[CHILD_FEATURES])
 	}
 	if ((c->confine & CONFINE_LANDLOCK) && landlock_abi() >= LANDLOCK_ABI_SCOPES)
 		names[n++] = "landlock6";
+	if ((c->confine & CONFINE_WRITES) && landlock_abi() >= 1)
+		names[n++] = "landlock_writes";
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof(how));
 	if (fd >= 0) {

@@ -61,7 +61,7 @@ static int prepare(
 		.tmp = "/tmp",
 		.mnt = MNT,
 		.confine = CONFINE_NESTED_USERNS | CONFINE_SECCOMP | CONFINE_LANDLOCK |
-			   CONFINE_NO_NEW_PRIVS,
+			   CONFINE_NO_NEW_PRIVS | CONFINE_WRITES,
 		.rlimit_data = host->memory ? 0 : spec->memory_max,
 		/* The agent counts too. */
 		.rlimit_nproc = host->pids ? 0 : spec->pids_max + 1,

@@ -141,7 +141,10 @@ int bwrap_add_system(struct bwrap_args *a, struct launch *l, struct err *err)
 	bwrap_add(a, "--ro-bind", "/usr", "/usr", NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(beside_usr); i++)
 		same(a, beside_usr[i]);
-	bwrap_add(a, "--proc", "/proc", "--dev", "/dev", NULL);
+	/* Some settings belong to a namespace of the sandbox (pid_max, net/…) and would let its
+	 * code, which has the uid of that namespace's root, write them. */
+	bwrap_add(a, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", NULL);
+	bwrap_add(a, "--dev", "/dev", NULL);
 	bwrap_add_dir(a, "/etc");
 	bwrap_add_dir(a, "/etc/ssl");
 	const glob_t *paths = etc_paths();

@@ -268,4 +268,6 @@ enum boot_confine {
 	CONFINE_SECCOMP = 2,
 	CONFINE_LANDLOCK = 4, /* scope signals and abstract sockets where the kernel has it */
 	CONFINE_NO_NEW_PRIVS = 8,
+	CONFINE_WRITES = 16, /* each child opens files for writing in workspace, BOOT_TMP and /dev
+				only (Landlock, where the kernel has it) */
 };

@@ -159,9 +159,9 @@ static size_t append(struct box_result *r, size_t at, const struct buf *b)
 
 static void on_done(void *user, struct exec_status *s, const struct err *err)
 {
-	struct running *run = user;
-	struct box_result *r = run->result;
-	run->done = true;
+	struct running *running = user;
+	struct box_result *r = running->result;
+	running->done = true;
 	if (err) {
 		(void)snprintf(r->text, sizeof(r->text), "%s", err->text);
 		return;
@@ -177,10 +177,11 @@ static void on_done(void *user, struct exec_status *s, const struct err *err)
 	(void)append(r, at, &s->err.tail);
 }
 
-bool box_run(struct box *b, const char *shell_text, uint64_t timeout_us, struct box_result *ret)
+static bool run(struct box *b, const char *shell_text, uint64_t timeout_us, uint64_t wait_us,
+	struct box_result *ret)
 {
 	char job[ID_TEXT_SIZE];
-	struct running run = {.result = ret};
+	struct running running = {.result = ret};
 	*ret = (struct box_result){0};
 	id_new('j', job);
 	const struct exec_request req = {
@@ -188,16 +189,27 @@ bool box_run(struct box *b, const char *shell_text, uint64_t timeout_us, struct 
 		.job = job,
 		.shell_text = shell_text,
 		.timeout_us = timeout_us,
-		.wait_us = timeout_us + USEC_PER_SEC,
+		.wait_us = wait_us,
 	};
 	uint64_t start = clock_monotonic_us();
-	struct exec_call *call = exec_run(b->exec, &req, on_done, &run);
-	if (!box_until(b->loop, &run.done, timeout_us + 3 * USEC_PER_SEC)) {
+	struct exec_call *call = exec_run(b->exec, &req, on_done, &running);
+	if (!box_until(b->loop, &running.done, wait_us + 3 * USEC_PER_SEC)) {
 		exec_abandon(call);
 		(void)snprintf(ret->text, sizeof(ret->text), "no answer in time");
 	}
 	ret->took_us = clock_monotonic_us() - start;
-	return ret->answered && ret->state == JOB_DONE;
+	return ret->answered;
+}
+
+bool box_run(struct box *b, const char *shell_text, uint64_t timeout_us, struct box_result *ret)
+{
+	return run(b, shell_text, timeout_us, timeout_us + USEC_PER_SEC, ret) &&
+	       ret->state == JOB_DONE;
+}
+
+bool box_start(struct box *b, const char *shell_text, uint64_t wait_us, struct box_result *ret)
+{
+	return run(b, shell_text, 300 * USEC_PER_SEC, wait_us, ret);
 }
 
 struct asking {

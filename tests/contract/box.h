@@ -58,5 +58,7 @@ struct box_result {
 };
 /* Runs shell text and waits for its end. */
 bool box_run(struct box *b, const char *shell_text, uint64_t timeout_us, struct box_result *ret);
+/* The same without waiting for the end: after wait_us it may be running still. */
+bool box_start(struct box *b, const char *shell_text, uint64_t wait_us, struct box_result *ret);
 /* Does the agent answer a call within a second? */
 bool box_answers(struct box *b);
