@@ -1,6 +1,7 @@
 """Drives the real Python kernel over a socketpair, as the agent does."""
 
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -60,18 +61,20 @@ class Result:
 
 
 class Kernel:
-    def __init__(self, plain=False, cwd=None, env=None):
-        self.cwd = cwd or tempfile.mkdtemp(prefix="scb-kernel-test-")
+    def __init__(self, plain=False):
+        self._top = tempfile.mkdtemp(prefix="scb-kernel-test-")
+        self.cwd, tmp = os.path.join(self._top, "work"), os.path.join(self._top, "tmp")
+        os.mkdir(self.cwd)
+        os.mkdir(tmp)
         ours, theirs = socket.socketpair()
         self._files = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
         self._at = [0, 0]
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": self.cwd,
-            "TMPDIR": tempfile.mkdtemp(prefix="scb-kernel-tmp-"),
+            "TMPDIR": tmp,
             "LANG": "C.UTF-8",
             "SCB_KERNEL_FD": str(theirs.fileno()),
-            **(env or {}),
         }
         # -S hides Debian's packages, IPython and pandas among them.
         self.process = subprocess.Popen(
@@ -179,6 +182,7 @@ class Kernel:
         self.process.wait(5)
         for file in self._files:
             file.close()
+        shutil.rmtree(self._top, ignore_errors=True)
 
 
 if __name__ == "__main__":
