@@ -39,6 +39,12 @@ static const char *below_mount(const char *path, const struct config_mount *m)
 	return below(path, m->path);
 }
 
+static bool is_mounts(const char *path)
+{
+	const char *rest = below(path, "/mnt");
+	return rest && !rest[0];
+}
+
 static bool find_place(const struct config *c, struct place *p)
 {
 	char *path = p->text;
@@ -126,19 +132,23 @@ static bool take_tag(const struct tlv *t, struct request *q)
 		free(q->pattern);
 		q->pattern = xmemdup(t->p, t->n);
 		q->pattern_len = t->n;
-		return t->n <= LIMIT_NAME;
+		return t->n <= LIMIT_PATTERN;
 	case TAG_NAME_PATTERN:
 		free(q->name_pattern);
 		q->name_pattern = tlv_dup_str(t);
-		return q->name_pattern && t->n <= LIMIT_NAME;
+		return q->name_pattern && t->n <= LIMIT_PATTERN;
 	default: /* of a newer broker */
 		return true;
 	}
 }
 
 /* Finds where p points; ends the stream where it may not. */
-static bool check_place(struct stream *s, const struct config *c, struct place *p, bool write)
+static bool check_place(
+	struct stream *s, const struct config *c, struct place *p, enum request_need need)
 {
+	bool write = need == REQUEST_WRITES || need == REQUEST_MOVES;
+	if (need == REQUEST_LISTS && is_mounts(p->text))
+		return true;
 	if (!find_place(c, p)) {
 		stream_fail(s, WIRE_OUTSIDE, 0, "%s", "");
 		return false;
@@ -168,8 +178,8 @@ bool request_read(struct stream *s, struct tlv_reader body, const struct config 
 		stream_fail(s, WIRE_BAD_REQUEST, 0, "no path");
 		return false;
 	}
-	return check_place(s, c, &q->path, need != REQUEST_READS) &&
-	       (need != REQUEST_MOVES || check_place(s, c, &q->target, true));
+	return check_place(s, c, &q->path, need) &&
+	       (need != REQUEST_MOVES || check_place(s, c, &q->target, need));
 }
 
 int request_make_parents(const struct place *p)

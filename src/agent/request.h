@@ -35,6 +35,7 @@ void request_done(struct request *q);
 
 enum request_need {
 	REQUEST_READS,  /* PATH, anywhere */
+	REQUEST_LISTS,  /* the same, and "/mnt" itself: then path.rel is NULL */
 	REQUEST_WRITES, /* PATH, in the workspace */
 	REQUEST_MOVES,  /* PATH and TARGET, in the workspace */
 };

@@ -234,11 +234,32 @@ static bool list_entry(struct walk *w, const char *name)
 	return true;
 }
 
+/* "/mnt" is no directory of any file system that all providers have. */
+static void list_mounts(struct stream *s, const struct config *c)
+{
+	_cleanup_buf_ struct buf end = BUF_INIT(KIB);
+	for (size_t i = 0; i < c->n_mounts; i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(2 * LIMIT_PATH);
+		struct stat st = {.st_mode = S_IFDIR};
+		if (c->mounts[i].fd >= 0)
+			(void)fstat(c->mounts[i].fd, &st);
+		CHECK(tlv_str(&b, TAG_PATH, c->mounts[i].name) == 0 &&
+			request_describe(&b, &st) == 0);
+		stream_msg(s, &b);
+	}
+	CHECK(tlv_u64(&end, TAG_COUNT, c->n_mounts) == 0);
+	stream_end(s, WIRE_OK, &end);
+}
+
 void walk_list(struct stream *s, struct tlv_reader body, const struct config *c)
 {
 	_cleanup_request_ struct request q = {0};
-	if (!request_read(s, body, c, REQUEST_READS, &q))
+	if (!request_read(s, body, c, REQUEST_LISTS, &q))
 		return;
+	if (!q.path.rel) {
+		list_mounts(s, c);
+		return;
+	}
 	int fd = fd_open_beneath(q.path.dirfd, q.path.rel, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
 	if (fd < 0) {
 		request_fail(s, -fd);

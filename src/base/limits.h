@@ -76,6 +76,7 @@
 #define LIMIT_NAME          255
 #define LIMIT_LIST_ENTRIES  1000
 #define LIMIT_SEARCH_HITS   200
+#define LIMIT_PATTERN       1024        /* text or name to search for */
 #define LIMIT_EDIT_BYTES    (4 * MIB)   /* of a file whose text is replaced; it passes the broker */
 #define LIMIT_PRESENT_BYTES (256 * MIB) /* one presented file */
 #define LIMIT_OUTPUTS_BYTES (1 * GIB)   /* a principal's presented files together */

@@ -396,9 +396,9 @@ struct files_call *files_search(struct files *f, const char *path, const char *p
 	if (!c->err.code && !n_pattern && !n_name)
 		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL,
 			"give pattern (text to look for), name (like *.csv), or both");
-	else if (!c->err.code && (n_pattern > LIMIT_NAME || n_name > LIMIT_NAME))
+	else if (!c->err.code && (n_pattern > LIMIT_PATTERN || n_name > LIMIT_PATTERN))
 		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL,
-			"pattern and name may have %d bytes each", LIMIT_NAME);
+			"pattern and name may have %d bytes each", LIMIT_PATTERN);
 	else if (!c->err.code && n_pattern && strchr(pattern, '\n'))
 		(void)err_set(&c->err, ERR_INVALID_ARGUMENT, EINVAL,
 			"pattern is looked for line by line and may hold no newline");

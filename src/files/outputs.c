@@ -16,7 +16,7 @@
 #include "files/mime.h"
 #include "files/name.h"
 #include "files/path.h"
-#include "files/record.h"
+#include "files/meta.h"
 #include "files/shelf.h"
 
 struct outputs {
@@ -268,7 +268,7 @@ struct outputs_call *outputs_present(struct outputs *o, const char *principal, c
 		const char *slash = strrchr(c->out.source_path, '/');
 		c->out.name = xstrdup(slash ? slash + 1 : c->out.source_path);
 		if (name_check(c->out.name, &c->err) == 0)
-			c->out.uri = record_uri(c->out.id, c->out.name);
+			c->out.uri = meta_uri(c->out.id, c->out.name);
 	}
 	CHECK(uv_queue_work(c->loop, &c->work, prepare_work, after_prepare) == 0);
 	return c;

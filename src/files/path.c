@@ -124,10 +124,10 @@ int path_canonical(const char *workspace, const char *path, char **ret, struct e
 	if (mount) {
 		mount += strspn(mount, "/");
 		size_t n = strcspn(mount, "/");
-		if (n == 0 || n > LIMIT_NAME || mount[0] == '.')
+		if (n > LIMIT_NAME || mount[0] == '.')
 			return refuse_outside(path, err);
 		rest = mount + n;
-		CHECK(buf_printf(&out, "/mnt/%.*s", (int)n, mount) == 0);
+		CHECK(buf_printf(&out, n ? "/mnt/%.*s" : "/mnt", (int)n, mount) == 0);
 	}
 	if (!rest)
 		return refuse_outside(path, err);

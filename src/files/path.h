@@ -4,8 +4,9 @@
 #include "base/err.h"
 
 /* Checks path and gives its short form, owned by the caller: "." or "data/x.csv" for the workspace,
- * "/mnt/NAME" or "/mnt/NAME/x" for a mount. workspace is another absolute path that names the
- * workspace besides /workspace (as code in a `local` sandbox sees it), or NULL.
+ * "/mnt/NAME" or "/mnt/NAME/x" for a mount, "/mnt" for the list of mounts. workspace is another
+ * absolute path that names the workspace besides /workspace (as code in a `local` sandbox sees it),
+ * or NULL.
  *
  * ERR_INVALID_ARGUMENT: empty, too long, no UTF-8. ERR_FILE_REFUSED: control characters, or outside
  * of workspace and mounts. */

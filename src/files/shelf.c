@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "files/record.h"
+#include "files/meta.h"
 
 #define RECORD       ".scb-meta.json"
 #define DRAFT_PREFIX ".new-"
@@ -27,7 +27,7 @@
 static void principal_name(const char *principal, char ret_name[static SHELF_NAME])
 {
 	char hex[2 * SHA256_SIZE + 1];
-	record_principal(principal, hex);
+	meta_principal(principal, hex);
 	size_t n = 0;
 	for (const char *c = principal; *c && n < 24; c++) {
 		bool plain = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
@@ -170,7 +170,7 @@ int shelf_begin(const struct shelf *s, const char *principal, const struct outpu
 
 static int write_record(int dir, const char *principal, const struct output *o)
 {
-	_cleanup_free_ char *text = record_write(principal, o);
+	_cleanup_free_ char *text = meta_write(principal, o);
 	_cleanup_close_ int fd =
 		fd_open_beneath(dir, RECORD, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	int r = fd < 0 ? fd : fd_write_full(fd, text, strlen(text));
@@ -225,11 +225,11 @@ static int load_record(int dir, const char *principal, struct output *ret)
 	_cleanup_close_ int fd = fd_open_beneath(dir, RECORD, O_RDONLY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return fd;
-	char text[RECORD_MAX];
+	char text[META_MAX];
 	ssize_t n = read(fd, text, sizeof(text));
 	if (n < 0)
 		return -errno;
-	return record_read(text, (size_t)n, principal, ret);
+	return meta_read(text, (size_t)n, principal, ret);
 }
 
 struct search {
@@ -282,9 +282,9 @@ int shelf_find(const struct shelf *s, const char *principal, const char *uri, st
 	int *ret_file)
 {
 	struct search search = {s, principal, uri, "", ret, ret_file};
-	if (!str_starts(uri, RECORD_URI "o-") || strlen(uri) < strlen(RECORD_URI) + ID_TEXT_SIZE)
+	if (!str_starts(uri, META_URI "o-") || strlen(uri) < strlen(META_URI) + ID_TEXT_SIZE)
 		return -ENOENT;
-	memcpy(search.short_id, uri + strlen(RECORD_URI "o-"), SHORT_ID);
+	memcpy(search.short_id, uri + strlen(META_URI "o-"), SHORT_ID);
 	_cleanup_close_ int dir = open_principal(s, principal);
 	if (dir < 0)
 		return dir;

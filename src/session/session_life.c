@@ -303,6 +303,7 @@ static int connect_sandbox(struct session *s, struct err *err)
 	}
 	s->exec = exec_new(s->link, sandbox->kernels_dir, sandbox->workspace);
 	s->files = files_new(s->link);
+	files_set_workspace(s->files, sandbox->workspace);
 	return 0;
 }
 

@@ -618,6 +618,9 @@ static void listing(void **state)
 	assert_int_equal(run(OP_FILE_LIST), WIRE_OK);
 	assert_int_equal(s.n_msgs, 2);
 	assert_int_equal(end_u64(TAG_MORE), 1);
+	ask("/mnt/");
+	assert_int_equal(run(OP_FILE_LIST), WIRE_OK);
+	assert_string_equal(msg_paths(), "data");
 	ask("far");
 	assert_int_equal(run(OP_FILE_LIST), WIRE_OUTSIDE);
 	ask("f");

@@ -1,5 +1,5 @@
-/* record.c: see record.h. */
-#include "files/record.h"
+/* meta.c: see meta.h. */
+#include "files/meta.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -12,13 +12,13 @@
 
 #define VERSION 1
 
-char *record_uri(const char *id, const char *name)
+char *meta_uri(const char *id, const char *name)
 {
 	_cleanup_free_ char *encoded = name_encode(name);
-	return xasprintf(RECORD_URI "%s/%s", id, encoded);
+	return xasprintf(META_URI "%s/%s", id, encoded);
 }
 
-void record_principal(const char *principal, char ret_hex[static 2 * SHA256_SIZE + 1])
+void meta_principal(const char *principal, char ret_hex[static 2 * SHA256_SIZE + 1])
 {
 	static const char salt[] = "scb outputs v1\n";
 	struct sha256 sha;
@@ -30,10 +30,10 @@ void record_principal(const char *principal, char ret_hex[static 2 * SHA256_SIZE
 	id_hex(digest, sizeof(digest), ret_hex);
 }
 
-char *record_write(const char *principal, const struct output *o)
+char *meta_write(const char *principal, const struct output *o)
 {
 	char owner[2 * SHA256_SIZE + 1], when[CLOCK_RFC3339_SIZE];
-	record_principal(principal, owner);
+	meta_principal(principal, owner);
 	clock_rfc3339(o->created_us, when);
 	json_t *j =
 		json_pack("{s:i, s:s, s:s, s:s, s:s*, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:b, s:b}",
@@ -66,12 +66,12 @@ static bool take(const json_t *j, const char *principal, struct output *ret)
 		strlen(sha256) != 2 * SHA256_SIZE || name_check(name, NULL) < 0)
 		return false;
 	if (principal) {
-		record_principal(principal, want);
+		meta_principal(principal, want);
 		if (strcmp(owner, want) != 0)
 			return false;
 	}
 	*ret = (struct output){
-		.uri = record_uri(id, name),
+		.uri = meta_uri(id, name),
 		.name = xstrdup(name),
 		.title = title ? xstrdup(title) : NULL,
 		.source_path = xstrdup(source),
@@ -87,7 +87,7 @@ static bool take(const json_t *j, const char *principal, struct output *ret)
 	return true;
 }
 
-int record_read(const char *text, size_t n, const char *principal, struct output *ret)
+int meta_read(const char *text, size_t n, const char *principal, struct output *ret)
 {
 	json_t *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	bool good = j && take(j, principal, ret);

@@ -1,0 +1,626 @@
+/* Files and presented files through the link and the real agent, in a sandbox of one provider.
+ *
+ *   test-files PROVIDER AGENT KERNELS-DIR */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "exec/exec.h"
+#include "files/files.h"
+#include "files/outputs.h"
+#include "link/link.h"
+#include "provider/provider.h"
+
+#define PATIENCE_US (30 * USEC_PER_SEC)
+
+static const struct provider *provider;
+static char agent_path[PATH_MAX], kernels_dir[PATH_MAX];
+
+struct fixture {
+	uv_loop_t loop;
+	uv_timer_t beat; /* so that no wait is longer than it */
+	char dir[32], outputs_dir[64], mount[64];
+	struct sandbox *sandbox;
+	struct link *link;
+	struct exec *exec;
+	struct files *files;
+	struct outputs *outputs;
+	bool ready, lost, destroyed, answered;
+	/* the last answer */
+	struct err err;
+	struct files_result result;
+	struct output output;
+};
+
+static struct fixture *fx;
+
+static void until(bool *flag)
+{
+	uint64_t end = clock_monotonic_us() + PATIENCE_US;
+	while (!*flag) {
+		if (clock_monotonic_us() > end)
+			fail_msg("no answer");
+		(void)uv_run(&fx->loop, UV_RUN_ONCE);
+	}
+	*flag = false;
+}
+
+static void on_beat(uv_timer_t *t)
+{
+	(void)t;
+}
+
+static void on_ready(void *user, const struct link_hello *hello)
+{
+	(void)user;
+	(void)hello;
+	fx->ready = true;
+}
+
+static void on_lost(void *user, const struct err *why)
+{
+	(void)user;
+	(void)why;
+	fx->lost = fx->ready = true;
+}
+
+static void on_destroyed(void *user, const char *leftovers)
+{
+	(void)user;
+	if (leftovers)
+		fail_msg("left behind: %s", leftovers);
+	fx->destroyed = true;
+}
+
+static int open_sandbox(void **state)
+{
+	static const struct link_events link_events = {.ready = on_ready, .lost = on_lost};
+	static const struct sandbox_events sandbox_events = {0};
+	char id[ID_TEXT_SIZE];
+	struct err err;
+	(void)state;
+	fx = xcalloc(1, sizeof(*fx));
+	(void)snprintf(fx->dir, sizeof(fx->dir), "/tmp/scb-test-XXXXXX");
+	assert_non_null(mkdtemp(fx->dir));
+	(void)snprintf(fx->outputs_dir, sizeof(fx->outputs_dir), "%s/deep/out", fx->dir);
+	(void)snprintf(fx->mount, sizeof(fx->mount), "%s/mount", fx->dir);
+	assert_int_equal(chmod(fx->dir, 0755), 0);
+	assert_int_equal(mkdir(fx->mount, 0755), 0);
+	char sample[80];
+	(void)snprintf(sample, sizeof(sample), "%s/m.csv", fx->mount);
+	FILE *f = fopen(sample, "w");
+	assert_non_null(f);
+	assert_true(fputs("a,b\n", f) >= 0 && fclose(f) == 0 && chmod(sample, 0644) == 0);
+	assert_int_equal(uv_loop_init(&fx->loop), 0);
+	assert_int_equal(uv_timer_init(&fx->loop, &fx->beat), 0);
+	assert_int_equal(uv_timer_start(&fx->beat, on_beat, 20, 20), 0);
+	assert_int_equal(outputs_open(fx->outputs_dir, &fx->outputs, &err), 0);
+	id_new('x', id);
+	struct sandbox_mount mount = {.name = "data", .source = fx->mount};
+	struct sandbox_spec spec = {
+		.id = id,
+		.runtime_dir = fx->dir,
+		.agent_path = agent_path,
+		.kernels_dir = kernels_dir,
+		.mounts = &mount,
+		.n_mounts = 1,
+		.memory_max = DEFAULT_MEMORY,
+		.workspace_size = 64 * MIB,
+		.tmp_size = 32 * MIB,
+		.shm_size = 16 * MIB,
+		.cpus = DEFAULT_CPUS,
+		.pids_max = DEFAULT_PIDS,
+		.lease_ms = 60000,
+	};
+	if (provider->create(&fx->loop, &spec, &sandbox_events, NULL, &fx->sandbox, &err) < 0) {
+		print_error("%s\n", err.text);
+		return -1;
+	}
+	assert_int_equal(link_new(&fx->loop, TAKE_FD(fx->sandbox->link_fd), fx->sandbox->key,
+				 &link_events, NULL, &fx->link),
+		0);
+	fx->exec = exec_new(fx->link, fx->sandbox->kernels_dir, fx->sandbox->workspace);
+	fx->files = files_new(fx->link);
+	files_set_workspace(fx->files, fx->sandbox->workspace);
+	until(&fx->ready);
+	return fx->lost ? -1 : 0;
+}
+
+static void result_done(void)
+{
+	struct files_result *r = &fx->result;
+	for (size_t i = 0; i < r->n_entries; i++) {
+		free(r->entries[i].path);
+		free(r->entries[i].line_text);
+	}
+	free(r->entries);
+	buf_done(&r->bytes);
+	*r = (struct files_result){0};
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+static int close_sandbox(void **state)
+{
+	(void)state;
+	if (fx->sandbox)
+		provider->destroy(TAKE_PTR(fx->sandbox), on_destroyed, NULL);
+	exec_free(fx->exec);
+	files_free(fx->files);
+	link_close(fx->link);
+	until(&fx->destroyed);
+	outputs_close(fx->outputs);
+	uv_close((uv_handle_t *)&fx->beat, NULL);
+	(void)uv_run(&fx->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&fx->loop), 0);
+	result_done();
+	output_done(&fx->output);
+	assert_int_equal(nftw(fx->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	free(fx);
+	return 0;
+}
+
+/* ---- asking ---- */
+
+static int answers;
+
+static void keep(void *user, struct files_result *r, const struct err *err)
+{
+	(void)user;
+	result_done();
+	fx->err = err ? *err : (struct err){0};
+	assert_true(!r == !!err);
+	if (r) {
+		fx->result = *r;
+		fx->result.stat.path = NULL;
+		fx->result.stat.line_text = NULL;
+		r->entries = NULL;
+		r->n_entries = 0;
+		r->bytes = (struct buf){0};
+	}
+	fx->answered = true;
+	answers++;
+}
+
+static void wait_answer(void)
+{
+	assert_false(fx->answered); /* never from inside the call */
+	until(&fx->answered);
+}
+
+static void good(void)
+{
+	wait_answer();
+	if (fx->err.code)
+		fail_msg("%s", fx->err.text);
+}
+
+static void refused(enum err_code code, const char *word)
+{
+	wait_answer();
+	if (fx->err.code != code || !strstr(fx->err.text, word))
+		fail_msg("%s, not %s: %s", err_info(fx->err.code)->name, err_info(code)->name,
+			fx->err.text);
+	assert_true(str_utf8_valid(fx->err.text, strlen(fx->err.text)) &&
+		    !strpbrk(fx->err.text, "\n\x1b"));
+}
+
+static void write_text(const char *path, const char *text)
+{
+	(void)files_write(fx->files, path, FILES_REPLACE, 0, text, strlen(text), keep, NULL);
+	good();
+}
+
+static void read_is(const char *path, const char *text)
+{
+	(void)files_read(fx->files, path, 0, LIMIT_READ_TEXT, keep, NULL);
+	good();
+	assert_int_equal(fx->result.bytes.len, strlen(text));
+	assert_memory_equal(fx->result.bytes.data, text, strlen(text));
+	assert_int_equal(fx->result.size, strlen(text));
+}
+
+static void on_run(void *user, struct exec_status *status, const struct err *err)
+{
+	(void)user;
+	if (err)
+		fail_msg("%s", err->text);
+	assert_int_equal(status->state, JOB_DONE);
+	assert_int_equal(status->exit_code, 0);
+	fx->answered = true;
+}
+
+static void shell(const char *text)
+{
+	char job[ID_TEXT_SIZE];
+	id_new('j', job);
+	struct exec_request req = {.kind = JOB_KIND_COMMAND,
+		.job = job,
+		.shell_text = text,
+		.wait_us = 20 * USEC_PER_SEC};
+	(void)exec_run(fx->exec, &req, on_run, NULL);
+	until(&fx->answered);
+}
+
+/* ---- files ---- */
+
+static void files_are_written_and_read(void **state)
+{
+	(void)state;
+	write_text("notes/a.txt", "one\ntwo\n");
+	read_is("/workspace/notes/a.txt", "one\ntwo\n");
+	(void)files_write(fx->files, "notes/a.txt", FILES_APPEND, 0, "three\n", 6, keep, NULL);
+	good();
+	assert_int_equal(fx->result.size, 14);
+	(void)files_write(fx->files, "notes/a.txt", FILES_AT_OFFSET, 4, "TWO", 3, keep, NULL);
+	good();
+	read_is("notes/a.txt", "one\nTWO\nthree\n");
+	write_text("empty", "");
+	read_is("empty", "");
+	/* larger than every window */
+	_cleanup_buf_ struct buf big = BUF_INIT(8 * MIB);
+	assert_int_equal(buf_reserve(&big, 5 * MIB), 0);
+	for (big.len = 0; big.len < 5 * MIB; big.len++)
+		big.data[big.len] = (uint8_t)(big.len * 31 >> 3);
+	(void)files_write(fx->files, "big", FILES_REPLACE, 0, big.data, big.len, keep, NULL);
+	good();
+	assert_int_equal(fx->result.size, big.len);
+	(void)files_read(fx->files, "big", 4 * MIB + 7, LIMIT_READ_TEXT, keep, NULL);
+	good();
+	assert_int_equal(fx->result.bytes.len, LIMIT_READ_TEXT);
+	assert_memory_equal(fx->result.bytes.data, big.data + 4 * MIB + 7, LIMIT_READ_TEXT);
+	assert_int_equal(fx->result.size, big.len);
+	/* what code in the sandbox calls the workspace */
+	_cleanup_free_ char *path = xasprintf("%s/notes/a.txt", fx->sandbox->workspace);
+	read_is(path, "one\nTWO\nthree\n");
+	/* many at once */
+	answers = 0;
+	for (int i = 0; i < 100; i++)
+		(void)files_stat(fx->files, i % 2 ? "notes" : "/etc/passwd", keep, NULL);
+	while (answers < 100)
+		until(&fx->answered);
+}
+
+static void edits(void **state)
+{
+	(void)state;
+	write_text("e.txt", "x = 1\ny = 1\n");
+	(void)files_edit(fx->files, "e.txt", "x = 1", "x = 2", false, keep, NULL);
+	good();
+	assert_int_equal(fx->result.count, 1);
+	read_is("e.txt", "x = 2\ny = 1\n");
+	(void)files_edit(fx->files, "e.txt", " = ", "=", false, keep, NULL);
+	refused(ERR_INVALID_ARGUMENT, "occurs 2 times");
+	(void)files_edit(fx->files, "e.txt", " = ", "=", true, keep, NULL);
+	good();
+	assert_int_equal(fx->result.count, 2);
+	(void)files_edit(fx->files, "e.txt", "nothing", "", true, keep, NULL);
+	refused(ERR_INVALID_ARGUMENT, "does not occur");
+	read_is("e.txt", "x=2\ny=1\n");
+	(void)files_edit(fx->files, "missing", "a", "b", true, keep, NULL);
+	refused(ERR_NO_SUCH_FILE, "missing");
+}
+
+static void trees(void **state)
+{
+	(void)state;
+	shell("mkdir -p t/sub; echo needle > t/a.csv; printf 'x\\nneedle\\n' > t/sub/b.txt; "
+	      "printf x > \"$(printf 't/odd\\nname\\033[31m')\"; ln -s /etc t/etc");
+	(void)files_list(fx->files, "t", 3, 0, keep, NULL);
+	good();
+	assert_int_equal(fx->result.n_entries, 5);
+	assert_string_equal(fx->result.entries[0].path, "t/a.csv");
+	assert_int_equal(fx->result.entries[1].kind, FILE_LINK);
+	assert_string_equal(fx->result.entries[4].path, "t/sub/b.txt");
+	for (size_t i = 0; i < fx->result.n_entries; i++)
+		assert_null(strpbrk(fx->result.entries[i].path, "\n\x1b"));
+	(void)files_search(fx->files, "/workspace/t", "needle", NULL, 0, keep, NULL);
+	good();
+	assert_int_equal(fx->result.n_entries, 2);
+	assert_string_equal(fx->result.entries[1].path, "t/sub/b.txt");
+	assert_int_equal(fx->result.entries[1].line, 2);
+	assert_string_equal(fx->result.entries[1].line_text, "needle");
+	(void)files_list(fx->files, "/mnt/data", 1, 0, keep, NULL);
+	good();
+	assert_string_equal(fx->result.entries[0].path, "/mnt/data/m.csv");
+	(void)files_list(fx->files, "/mnt", 1, 0, keep, NULL);
+	good();
+	assert_int_equal(fx->result.n_entries, 1);
+	assert_string_equal(fx->result.entries[0].path, "/mnt/data");
+	(void)files_list(fx->files, "t/etc", 1, 0, keep, NULL);
+	refused(ERR_FILE_REFUSED, "t/etc");
+	(void)files_move(fx->files, "t/a.csv", "new/dir/c.csv", false, keep, NULL);
+	good();
+	read_is("new/dir/c.csv", "needle\n");
+	(void)files_delete(fx->files, "t", false, keep, NULL);
+	refused(ERR_CONFLICT, "recursive");
+	(void)files_delete(fx->files, "t", true, keep, NULL);
+	good();
+	(void)files_stat(fx->files, "t", keep, NULL);
+	refused(ERR_NO_SUCH_FILE, "no such file");
+}
+
+static void refusals(void **state)
+{
+	(void)state;
+	shell("mkdir -p d; mkfifo -m 600 fifo || true; ln -sf /etc/passwd link");
+	(void)files_read(fx->files, "/etc/passwd", 0, 10, keep, NULL);
+	refused(ERR_FILE_REFUSED, "copy the file into the workspace");
+	(void)files_read(fx->files, "../x", 0, 10, keep, NULL);
+	refused(ERR_FILE_REFUSED, "workspace");
+	(void)files_read(fx->files, "link", 0, 10, keep, NULL);
+	refused(ERR_FILE_REFUSED, "link");
+	(void)files_read(fx->files, "d", 0, 10, keep, NULL);
+	refused(ERR_INVALID_ARGUMENT, "directory");
+	(void)files_read(fx->files, "fifo", 0, 10, keep, NULL);
+	refused(ERR_FILE_REFUSED, "FIFO");
+	(void)files_write(fx->files, "/mnt/data/x", FILES_REPLACE, 0, "x", 1, keep, NULL);
+	refused(ERR_FILE_REFUSED, "read-only");
+	(void)files_delete(fx->files, ".", true, keep, NULL);
+	refused(ERR_FILE_REFUSED, "workspace itself");
+	(void)files_search(fx->files, ".", NULL, NULL, 0, keep, NULL);
+	refused(ERR_INVALID_ARGUMENT, "pattern");
+	/* abandoned: no callback, and the next call works */
+	struct files_call *c = files_read(fx->files, "d", 0, 10, keep, NULL);
+	files_abandon(c);
+	c = files_read(fx->files, "/etc/passwd", 0, 10, keep, NULL);
+	files_abandon(c);
+	(void)files_stat(fx->files, "d", keep, NULL);
+	good();
+	assert_int_equal(fx->result.stat.kind, FILE_DIRECTORY);
+}
+
+/* ---- presented files ---- */
+
+static char *copy(const char *s)
+{
+	return s ? xstrdup(s) : NULL;
+}
+
+static void on_presented(void *user, const struct output *o, const struct err *err)
+{
+	(void)user;
+	fx->err = err ? *err : (struct err){0};
+	output_done(&fx->output);
+	if (o) {
+		fx->output = *o;
+		fx->output.uri = copy(o->uri);
+		fx->output.name = copy(o->name);
+		fx->output.title = copy(o->title);
+		fx->output.source_path = copy(o->source_path);
+		fx->output.host_path = copy(o->host_path);
+		fx->output.session = copy(o->session);
+	}
+	fx->answered = true;
+}
+
+static struct outputs_call *present(const char *path, const char *title)
+{
+	return outputs_present(
+		fx->outputs, "uid:1", "s-1", fx->files, path, title, on_presented, NULL);
+}
+
+static int count_output(void *user, const struct output *o)
+{
+	int *n = user;
+	assert_non_null(o->host_path);
+	++*n;
+	return 0;
+}
+
+static int outputs_of(const char *principal)
+{
+	int n = 0;
+	assert_int_equal(outputs_list(fx->outputs, principal, count_output, &n, NULL), 0);
+	return n;
+}
+
+static int n_things;
+
+static int count_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)path;
+	(void)st;
+	(void)type;
+	n_things += at->level == 2;
+	return 0;
+}
+
+/* Directories of presented files and of those that are on their way. */
+static int things(void)
+{
+	n_things = 0;
+	assert_int_equal(nftw(fx->outputs_dir, count_one, 16, FTW_PHYS), 0);
+	return n_things;
+}
+
+static void a_file_is_presented(void **state)
+{
+	(void)state;
+	write_text("r é.csv", "a,b\né,2\n");
+	(void)present("/workspace/r é.csv", "A\ntitle");
+	good();
+	struct output *o = &fx->output;
+	assert_true(id_valid('o', o->id));
+	assert_string_equal(o->name, "r é.csv");
+	assert_string_equal(o->mime_type, "text/csv");
+	assert_true(o->text);
+	assert_false(o->executable);
+	assert_int_equal(o->size, 9);
+	assert_string_equal(o->source_path, "r é.csv");
+	assert_non_null(strstr(o->uri, "/r%20%C3%A9.csv"));
+	assert_null(strchr(o->title, '\n'));
+	/* printf 'a,b\né,2\n' | sha256sum */
+	assert_string_equal(
+		o->sha256, "14214279b190d72de7c678d44a2d0fea619e76c3c3360fb6459d56c68b6f8449");
+	struct stat st;
+	assert_int_equal(stat(o->host_path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(st.st_size, 9);
+	/* read back, by its owner only */
+	_cleanup_buf_ struct buf b = BUF_INIT(KIB);
+	struct err err = {0};
+	assert_int_equal(outputs_read(fx->outputs, "uid:1", o->uri, 2, 4, &b, &err), 0);
+	assert_int_equal(b.len, 4);
+	assert_memory_equal(b.data, "b\n\xC3\xA9", 4);
+	b.len = 0;
+	assert_int_equal(outputs_read(fx->outputs, "uid:1", o->uri, 9, 4, &b, &err), 0);
+	assert_int_equal(b.len, 0);
+	assert_true(outputs_read(fx->outputs, "uid:2", o->uri, 0, 4, &b, &err) < 0);
+	char foreign[sizeof(err.text)];
+	(void)snprintf(foreign, sizeof(foreign), "%s", err.text);
+	assert_int_equal(err.code, ERR_NO_SUCH_RESOURCE);
+	struct output found = {0};
+	assert_true(
+		outputs_find(fx->outputs, "uid:1",
+			"resource://scb/o-00000000000000000000000000000000/a", &found, &err) < 0);
+	assert_string_equal(foreign, err.text);
+	assert_int_equal(outputs_find(fx->outputs, "uid:1", o->uri, &found, &err), 0);
+	assert_string_equal(found.sha256, o->sha256);
+	assert_string_equal(found.host_path, o->host_path);
+	assert_string_equal(found.title, o->title);
+	assert_ptr_equal(found.mime_type, o->mime_type);
+	output_done(&found);
+	/* the same name again is another one */
+	_cleanup_free_ char *first = xstrdup(o->host_path);
+	write_text("r é.csv", "changed");
+	(void)present("r é.csv", NULL);
+	good();
+	assert_string_not_equal(first, fx->output.host_path);
+	assert_int_equal(stat(first, &st), 0);
+	assert_int_equal(st.st_size, 9);
+	assert_null(fx->output.title);
+	assert_int_equal(outputs_of("uid:1"), 2);
+	assert_int_equal(outputs_of("uid:2"), 0);
+	assert_int_equal(outputs_expire(fx->outputs), 0);
+	/* moved away by the person */
+	assert_int_equal(unlink(first), 0);
+	assert_int_equal(outputs_of("uid:1"), 1);
+	/* a copy that outlives broker and sandbox */
+	_cleanup_free_ char *uri = xstrdup(fx->output.uri);
+	outputs_close(fx->outputs);
+	assert_int_equal(outputs_open(fx->outputs_dir, &fx->outputs, &err), 0);
+	assert_int_equal(outputs_find(fx->outputs, "uid:1", uri, &found, &err), 0);
+	output_done(&found);
+}
+
+static void what_is_not_presented(void **state)
+{
+	(void)state;
+	shell("mkdir -p d; mkfifo fifo; ln -s /etc/passwd link; echo x > plain; ln -s plain "
+	      "inlink; "
+	      "ln -s d dlink; echo x > d/x; truncate -s 1T sparse; echo x > .hidden; echo x > CON; "
+	      "echo x > -rf; echo x > 'a:b'; cp /bin/true suid; chmod u+s suid; "
+	      "head -c 30000000 /dev/zero > grow");
+	static const struct {
+		const char *path;
+		enum err_code code;
+		const char *word;
+	} rows[] = {
+		{"../etc/passwd", ERR_FILE_REFUSED, "outside"},
+		{"/etc/passwd", ERR_FILE_REFUSED, "outside"},
+		{"link", ERR_FILE_REFUSED, "symbolic link"},
+		{"inlink", ERR_FILE_REFUSED, "symbolic link"},
+		{"dlink/x", ERR_FILE_REFUSED, "symbolic link"},
+		{"fifo", ERR_FILE_REFUSED, "FIFO"},
+		{"d", ERR_INVALID_ARGUMENT, "directory"},
+		{".", ERR_FILE_REFUSED, "directory"},
+		{"missing", ERR_NO_SUCH_FILE, "no such"},
+		{"sparse", ERR_LIMIT_REACHED, "1.1 TB"},
+		{"suid", ERR_FILE_REFUSED, "set-id"},
+		{".hidden", ERR_FILE_REFUSED, "dot"},
+		{"-rf", ERR_FILE_REFUSED, "option"},
+		{"CON", ERR_FILE_REFUSED, "Windows"},
+		{"a:b", ERR_FILE_REFUSED, "other systems"},
+		{"a\nb", ERR_FILE_REFUSED, "control"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		(void)present(rows[i].path, NULL);
+		refused(rows[i].code, rows[i].word);
+	}
+	shell("(while :; do echo more; done >> grow) >/dev/null 2>&1 & sleep 0.1");
+	(void)present("grow", NULL);
+	refused(ERR_CONFLICT, "changed while");
+	shell("kill %1 2>/dev/null; pkill -f 'echo more' || true; rm -f grow");
+	assert_int_equal(things(), 0); /* nothing half-done is left */
+}
+
+static void abandoning_leaves_nothing(void **state)
+{
+	(void)state;
+	shell("head -c 20000000 /dev/zero > big");
+	for (int turns = 0; turns < 60; turns++) {
+		struct outputs_call *c = present("big", NULL);
+		for (int i = 0; i < turns && !fx->answered; i++)
+			(void)uv_run(&fx->loop, UV_RUN_ONCE);
+		if (!fx->answered)
+			outputs_abandon(c);
+		fx->answered = false;
+	}
+	int kept = outputs_of("uid:1");
+	for (int i = 0; i < 20; i++)
+		(void)uv_run(&fx->loop, UV_RUN_ONCE); /* the threads */
+	assert_int_equal(outputs_of("uid:1"), kept);
+	assert_int_equal(things(), kept);
+	write_text("a", "x");
+	(void)present("a", NULL);
+	good();
+}
+
+static bool usable(const char *name)
+{
+	struct provider_probe probe = {0};
+	struct err err;
+	provider = provider_by_name(name);
+	if (!provider) {
+		(void)printf("Bail out! no provider %s\n", name);
+		exit(1);
+	}
+	if (provider->probe(&probe, &err) == 0 && probe.usable)
+		return true;
+	(void)printf("1..0 # SKIP %s: %s\n", name, probe.reason);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_sandbox, close_sandbox)
+	const struct CMUnitTest tests[] = {
+		TEST(files_are_written_and_read),
+		TEST(edits),
+		TEST(trees),
+		TEST(refusals),
+		TEST(a_file_is_presented),
+		TEST(what_is_not_presented),
+		TEST(abandoning_leaves_nothing),
+	};
+	if (argc != 4 || !realpath(argv[2], agent_path) || !realpath(argv[3], kernels_dir)) {
+		(void)fprintf(stderr, "usage: test-files PROVIDER AGENT KERNELS-DIR\n");
+		return 2;
+	}
+	(void)setenv("SCB_AGENT", agent_path, 1); /* for the probe */
+	(void)setenv("SCB_KERNELS", kernels_dir, 1);
+	if (!usable(argv[1]))
+		return 0;
+	return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL);
+}
