@@ -17,7 +17,7 @@
 static int read_all(int fd, struct buf *b)
 {
 	for (;;) {
-		int r = buf_reserve(b, 4096);
+		int r = buf_reserve(b, 64 * KIB); /* at once, so that no copy of the key stays */
 		if (r < 0)
 			return r;
 		ssize_t n = read(fd, b->data + b->len, b->cap - b->len);

@@ -176,8 +176,8 @@ bool job_add_result(struct job *j, const uint8_t *p, size_t n)
 	if (j->n_results == LIMIT_RESULTS || n > LIMIT_RESULT_BYTES - j->results_bytes ||
 		!spool_charge(n))
 		return false;
-	if (!j->results)
-		j->results = xcalloc(LIMIT_RESULTS, sizeof(*j->results));
+	if ((j->n_results & (j->n_results - 1)) == 0) /* room doubles: 1, 2, 4, … */
+		j->results = xrealloc(j->results, MAX(2 * j->n_results, 1U) * sizeof(*j->results));
 	struct buf *b = &j->results[j->n_results++];
 	buf_init(b, n);
 	CHECK(buf_append(b, p, n) == 0);

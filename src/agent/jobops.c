@@ -34,9 +34,11 @@ static void waiter_answer(struct waiter *w)
 	if (j->fail_text) {
 		stream_fail(s, j->fail, j->fail_errno, "%s", j->fail_text);
 	} else {
-		_cleanup_buf_ struct buf b = BUF_INIT(LIMIT_FRAME_PAYLOAD - 2);
+		static struct buf b = {
+			.max = LIMIT_FRAME_PAYLOAD - 2}; /* kept, as in stream_end() */
 		job_status(j, w->inline_bytes, &b);
 		stream_end(s, WIRE_OK, &b);
+		buf_clear(&b);
 	}
 	waiter_free(w);
 }

@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 		link_fd = parse_fd(argv[1] + sizeof(listen_prefix) - 1);
 		config_fd = parse_fd(argv[2]);
 	}
-	if (link_fd <= STDERR_FILENO || config_fd < 0) {
+	if (link_fd <= STDERR_FILENO || config_fd <= STDERR_FILENO || link_fd == config_fd) {
 		(void)fprintf(stderr, "usage: scb-agent listen:FD CONFIGFD   (version %s)\n",
 			SCB_VERSION);
 		return 2;

@@ -218,13 +218,14 @@ void stream_consumed(struct stream *s, size_t n)
 
 void stream_end(struct stream *s, enum wire_status status, const struct buf *tlvs)
 {
+	static struct buf b = {.max = LIMIT_FRAME_PAYLOAD}; /* kept: every call ends here */
 	size_t n = tlvs ? tlvs->len : 0;
-	_cleanup_buf_ struct buf b = BUF_INIT(LIMIT_FRAME_PAYLOAD);
 	uint8_t number[2];
 	wire_put16(number, (uint16_t)status);
 	CHECK(buf_append(&b, number, sizeof(number)) == 0);
 	CHECK(buf_append(&b, n ? tlvs->data : NULL, n) == 0);
 	uplink_send(FRAME_END, 0, s->id, b.data, b.len);
+	buf_clear(&b);
 	forget(s);
 }
 
