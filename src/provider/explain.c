@@ -36,7 +36,7 @@ static const struct explanation table[] = {
 		"kernel.apparmor_restrict_unprivileged_userns=0 (and the same line in "
 		"/etc/sysctl.d "
 		"to keep it)"},
-	{"Operation not permitted", APPARMOR, '1',
+	{"RTM_NEWADDR: Operation not permitted", APPARMOR, '1',
 		"Ubuntu's AppArmor keeps bubblewrap from making user namespaces: sudo sysctl -w "
 		"kernel.apparmor_restrict_unprivileged_userns=0 (and the same line in "
 		"/etc/sysctl.d "
@@ -46,9 +46,17 @@ static const struct explanation table[] = {
 		"user.max_user_namespaces must be above 0), or scb runs inside a container that "
 		"forbids them (run scb on the host, or the container with --security-opt "
 		"seccomp=unconfined)"},
-	{"No space left on device", NULL, 0,
-		"the kernel's limit on namespaces is used up: raise it with sudo sysctl -w "
+	{"kernel does not support user namespaces", NULL, 0,
+		"this kernel has no user namespaces, or they are switched off: sudo sysctl -w "
 		"user.max_user_namespaces=15000"},
+	{"namespaces exceeded", NULL, 0,
+		"no more namespaces may be made: sudo sysctl -w user.max_user_namespaces=15000 "
+		"(and "
+		"the same line in /etc/sysctl.d to keep it)"},
+	{"Failed to make / slave", NULL, 0,
+		"scb seems to run inside a container that forbids mounts; run scb on the host, or "
+		"the container with --security-opt seccomp=unconfined --security-opt "
+		"apparmor=unconfined"},
 	{"Can't mount proc", NULL, 0,
 		"/proc cannot be mounted: scb seems to run inside a container that hides parts of "
 		"/proc; run scb on the host, or the container with --security-opt "
