@@ -155,7 +155,8 @@ class Mounts(unittest.TestCase):
     def test_mount(self):
         """a mounted folder is readable at /mnt/NAME, and only readable; links out of it lead nowhere"""
         place = harness.Place()
-        folder = place.folder("home", "data")
+        folder = place.folder("home", "data")  # in a home that nobody else may enter
+        os.chmod(folder, 0o755)
         place.file(os.path.join(folder, "x.csv"), b"a,b\n1,2\n")
         place.file(os.path.join(place.home, "private"), harness.CANARY.encode())
         os.symlink(os.path.join(place.home, "private"), os.path.join(folder, "out"))

@@ -57,12 +57,6 @@ class Commands(Case):
         text = "é\n" * 5000
         self.assertEqual(f"{len(text.encode())}\n", self.sh("wc -c", stdin=text).stdout)
 
-    def test_pipe_through_memory_limit(self):
-        """three gigabytes through a pipe need no memory"""
-        r = self.sh("head -c 3000000000 /dev/zero | tail -c 1 | wc -c", timeout_s=50)
-        self.assertDone(r)
-        self.assertEqual("1\n", r.stdout)
-
     def test_endless_output(self):
         """endless output: a bounded answer with head and tail, and the broker does not grow"""
         self.sh("yes | head -c 1000000")  # buffers of the first kind are there
@@ -318,8 +312,8 @@ class Limits(Case):
         """a storm of processes: said so within a second; what needs no new process still works"""
         s = self.open()
         self.assertDone(self.py("x = 1", session=s))
-        self.sh("for i in $(seq 5000); do sleep 100 & done", session=s, timeout_s=20)
-        r = self.sh("echo hello", session=s)
+        self.sh("for i in $(seq 5000); do sleep 100 & done", session=s, wait_s=3)
+        r = self.sh("sh -c 'echo hello' | cat", session=s)
         self.assertFast(r, 1)
         said = r.text + str(r.data)
         self.assertIn("too_many_processes", said)
@@ -372,8 +366,8 @@ class Cells(Case):
         self.assertDone(after)
         self.assertEqual("1", after.results[0]["mime"]["text/plain"])
         self.assertRegex(after.text.lower(), r"state|variables")
-        self.assertRegex(after.text.lower(), r"lost|new kernel|fresh")
-        self.assertNotIn("lost", self.py("2", session=s).text.lower())
+        self.assertRegex(after.text.lower(), r"lost|gone")
+        self.assertNotIn("gone", self.py("2", session=s).text.lower())
 
     def test_stubborn_cell(self):
         """a cell that swallows interrupts costs its kernel, and it is said that state was lost"""
@@ -385,7 +379,8 @@ class Cells(Case):
         self.assertFast(r, 8)
         after = self.py("1", session=s)
         self.assertEqual("1", after.results[0]["mime"]["text/plain"])
-        self.assertIn("lost", (r.text + after.text).lower())
+        self.assertRegex((r.text + after.text).lower(), "lost|gone")
+        self.assertNotIn("are kept", r.text)
 
     def test_unicode_in_one_write(self):
         """text in one write crosses every buffer unbroken"""
