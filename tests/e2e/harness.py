@@ -139,8 +139,8 @@ class Place:
     def sandbox_ids(self):
         return {e["sandboxId"] for e in self.audit() if e.get("sandboxId")}
 
-    def leftovers(self, gone_pids=()):
-        """What is still there of every sandbox that this place's brokers made."""
+    def leftovers(self, gone_pids=(), broker=None):
+        """What is still there of every sandbox that this place's brokers made; broker may live on."""
         found = [f"process {pid}: {command_line(pid)}" for pid in gone_pids if alive(pid)]
         ids = self.sandbox_ids()
         for where, dirs, names in os.walk(self.run):
@@ -156,7 +156,9 @@ class Place:
         if self.prefix:  # a uid of its own: nothing else may run under it
             for entry in os.listdir("/proc"):
                 try:
-                    if entry.isdigit() and os.stat("/proc/" + entry).st_uid == self.uid and alive(entry):
+                    if not entry.isdigit() or int(entry) == broker:
+                        continue
+                    if os.stat("/proc/" + entry).st_uid == self.uid and alive(entry):
                         found.append(f"process {entry} of uid {self.uid}: {command_line(entry)}")
                 except OSError:
                     pass

@@ -109,7 +109,7 @@ class Ends(unittest.TestCase):
         self.assertTrue(after.is_error)
         self.assertIn("session", after.text.lower())
         self.assertIn("open", after.text.lower())
-        self.assertTrue(until(lambda: not self.place.leftovers(below), 1), self.place.leftovers(below))
+        self.assertTrue(until(lambda: not self.place.leftovers(below, c.pid), 1), self.place.leftovers(below, c.pid))
         c.close()
 
     def test_kill_9(self):
@@ -137,7 +137,7 @@ class Ends(unittest.TestCase):
             c.tool("session", action="close", session=s)
 
         cycle()
-        until(lambda: not self.place.leftovers(), 1)
+        until(lambda: not self.place.leftovers((), c.pid), 1)
         before = len(os.listdir(f"/proc/{c.pid}/fd")), len(descendants(c.pid))
         for _ in range(10):
             cycle()
