@@ -736,7 +736,7 @@ static void deleting(void **state)
 	assert_int_equal(run(OP_FILE_DELETE), WIRE_NOT_FOUND);
 	/* a wide one takes many turns, and others are served between them */
 	assert_int_equal(mkdir(at("work/wide"), 0755), 0);
-	for (int i = 0; i < 20000; i++)
+	for (int i = 0; i < 8000; i++)
 		(void)close(open(wide_name(i), O_WRONLY | O_CREAT, 0600));
 	ask("wide");
 	tag(TAG_RECURSIVE, 1);
@@ -745,8 +745,8 @@ static void deleting(void **state)
 	for (; !s.ended; turns++)
 		turn_run();
 	assert_int_equal(s.status, WIRE_OK);
-	assert_int_equal(end_u64(TAG_COUNT), 20001);
-	assert_true(turns > 3);
+	assert_int_equal(end_u64(TAG_COUNT), 8001);
+	assert_true(turns > 2);
 	/* too deep: refused, not crashed */
 	shell("cd work; for i in $(seq 100); do mkdir d; cd d; done");
 	ask("d");
@@ -802,7 +802,8 @@ static void no_outside_byte_is_read(void **state)
 				good++;
 			else
 				refused++;
-			assert_null(memmem(s.data.data, s.data.len, "SECRET", 6));
+			assert_true(
+				s.data.len == 0 || !memmem(s.data.data, s.data.len, "SECRET", 6));
 			ask(rows[i].path);
 			tag_str(TAG_PATTERN, "SECRET");
 			(void)run(OP_FILE_SEARCH);
@@ -859,7 +860,7 @@ static void no_outside_file_is_deleted(void **state)
 	(void)state;
 	static const char *const dirs[] = {"work/t", "work/t/dir", "work/t/dir/dir", "work/t/x"};
 	pid_t pid = swapper("work/t/dir", "work/t/link");
-	for (int n = 0; n < ROUNDS; n++) {
+	for (int n = 0; n < ROUNDS / 4; n++) { /* each waits for the swapper many times */
 		for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 			(void)mkdir(at(dirs[i]), 0755);
 		if (symlink("../../out/dir", at("work/t/link")) < 0)
