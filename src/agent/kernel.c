@@ -457,6 +457,8 @@ static void on_ladder(struct timer *t)
 	if (k->state == KERNEL_STARTING) {
 		k->start_took_long = true;
 		proc_kill(k->proc);
+	} else if (k->current && k->ladder_step == 0) {
+		proc_signal(k->proc, SIGINT); /* asked for by kernel_interrupt() */
 	} else if (k->current) {
 		ladder_up(k);
 	}
@@ -480,6 +482,10 @@ void kernel_interrupt(struct kernel *k)
 	if (k->current) {
 		k->interrupted = true;
 		proc_signal(k->proc, SIGINT);
+		/* Once more if the cell goes on: the kernel swallows what comes before it has begun
+		 * the cell. */
+		if (k->ladder_step == 0)
+			timer_set(&k->ladder, LIMIT_INTERRUPT_GRACE_US);
 	}
 }
 
