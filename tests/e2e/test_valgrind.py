@@ -1,5 +1,9 @@
 #!/usr/bin/python3
-"""The broker under valgrind: no memory that is lost or used wrongly, no descriptor left open."""
+"""The broker under valgrind: no memory that is lost or used wrongly, no descriptor left open.
+
+Debian 12's valgrind knows neither clone3 nor pidfd_open, so no sandbox can be started under it: this
+is the broker's life up to there, and the failing of it. Sanitizers see the rest.
+"""
 import os
 import re
 import shutil
@@ -12,29 +16,27 @@ from harness import Place
 
 class Valgrind(unittest.TestCase):
     def test_short_run(self):
-        """a session's life: code, a command, files, presenting, bad input, a cancelled call"""
+        """both eras, bad input, refused calls, a sandbox that cannot be started"""
         place = Place()
         log = os.path.join(place.folder("log"), "valgrind")
         place.prefix += ["valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect", "--track-fds=yes",
                          "--error-exitcode=9", f"--log-file={log}"]
         c = place.serve()
         try:
+            c.modern().request("server/discover").result(30)
+            c.envelope = None
             c.initialize(timeout=30)
-            s = c.tool("session", action="open").session
-            c.tool("run_code", language="python", code="x = 1", session=s)
-            c.tool("run_command", command="echo hello; head -c 2000000 /dev/urandom", session=s)
-            c.tool("files", action="write", path="a.txt", content="hello", session=s)
-            c.tool("files", action="list", session=s)
-            r = c.tool("present_output", path="a.txt", session=s)
-            c.request("resources/read", {"uri": r.uri}).result(10)
-            self.assertTrue(c.tool("present_output", path="../x", session=s).is_error)
-            self.assertTrue(c.tool("run_command", comand="x").is_error)
-            c.raw(b'{"broken\n{"jsonrpc":"2.0","id":1,"id":2}\n')
-            call = c.start("run_command", command="sleep 20", session=s)
-            c.request("ping").result(10)
+            for method in ("tools/list", "resources/list", "prompts/list"):
+                c.request(method).result(10)
+            for tool, arguments in (("run_code", {"code": "1"}), ("run_command", {"command": "true"}), ("session", {"action": "open"}),
+                                    ("run_command", {"comand": "x"}), ("files", {"action": "list"}), ("job", {"action": "list"}),
+                                    ("present_output", {"path": "../x"}), ("session", {"action": "close", "session": "s-0"})):
+                c.tool(tool, **arguments)
+            c.raw(b'{"broken\n{"jsonrpc":"2.0","id":1,"id":2}\n' + b"[" * 5000 + b"\n" + b"x" * (11 << 20) + b"\n")
+            self.assertIn("code", c.request("resources/read", {"uri": "resource://scb/none"}).error(10))
+            call = c.start("run_command", command="sleep 20")
             c.notify("notifications/cancelled", {"requestId": call.id})
-            c.tool("session", action="close", session=s)
-            c.tool("run_command", command="true")
+            c.request("ping").result(10)
         finally:
             c.close(30)
         with open(log, encoding="utf-8", errors="replace") as f:
