@@ -64,8 +64,16 @@ bool evidence_disk_full(void)
 	return is_full(config->workspace) || is_full(config->tmp);
 }
 
+bool evidence_crowded(void)
+{
+	if (config->pids_fd >= 0 && config->pids_max)
+		return evidence_number(config->pids_fd) >= config->pids_max;
+	return evidence_at_process_limit();
+}
+
 bool evidence_at_process_limit(void)
 {
+	const size_t agent = 1;
 	return config->pids_events_fd < 0 && config->rlimit_nproc &&
-	       proc_count_threads() >= config->rlimit_nproc;
+	       proc_count_threads() + agent >= config->rlimit_nproc;
 }

@@ -16,6 +16,8 @@ void evidence_init(const struct config *c);
 void evidence_read(struct evidence *ret);
 /* Less than 64 KiB or no inode free where code can write. */
 bool evidence_disk_full(void);
+/* As many processes and threads as are allowed: by the counter, else by RLIMIT_NPROC. */
+bool evidence_crowded(void);
 /* No counter, but RLIMIT_NPROC, and as many threads as it allows. */
 bool evidence_at_process_limit(void);
 /* A cgroup's number file. 0 where there is none. */

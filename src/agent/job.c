@@ -18,6 +18,7 @@
 /* After the leader's end, while something else holds its pipes and goes on writing: a step, and how
  * many of them. */
 #define DRAIN_STEP_US (10 * USEC_PER_MSEC)
+#define CROWDED_US    (700 * USEC_PER_MSEC)
 #define DRAIN_STEPS   5
 
 static const struct config *config;
@@ -48,6 +49,7 @@ static void job_free(struct job *j)
 	CHECK(!j->users && !j->proc);
 	kernel_forget_job(j);
 	timer_cancel(&j->timeout);
+	timer_cancel(&j->crowded);
 	timer_cancel(&j->drain);
 	drop_results(j);
 	spool_free(j->spool);
@@ -127,6 +129,15 @@ static void on_timeout(struct timer *t)
 	job_cancel(container_of(t, struct job, timeout), CAUSE_TIMEOUT);
 }
 
+/* Shells repeat a refused fork for a quarter of a minute. A command that needs none (`pkill sleep`)
+ * is over by now; this one is told what it waits for. */
+static void on_crowded(struct timer *t)
+{
+	struct job *j = container_of(t, struct job, crowded);
+	if (evidence_crowded())
+		job_cancel(j, CAUSE_CROWDED);
+}
+
 static void on_drain(struct timer *t);
 
 struct job *job_new(const uint8_t id[static JOB_ID], enum wire_job_kind kind)
@@ -145,6 +156,7 @@ struct job *job_new(const uint8_t id[static JOB_ID], enum wire_job_kind kind)
 	buf_init(&j->cell, LIMIT_FRAME_PAYLOAD);
 	buf_init(&j->error, LIMIT_FRAME_PAYLOAD);
 	timer_init(&j->timeout, on_timeout);
+	timer_init(&j->crowded, on_crowded);
 	timer_init(&j->drain, on_drain);
 	list_append(&jobs, &j->node);
 	n_jobs++;
@@ -210,6 +222,7 @@ static void job_ended(struct job *j)
 	if (j->started_us)
 		j->duration_us = clock_monotonic_us() - j->started_us;
 	timer_cancel(&j->timeout);
+	timer_cancel(&j->crowded);
 	timer_cancel(&j->drain);
 	strv_free(TAKE_PTR(j->argv));
 	strv_free(TAKE_PTR(j->env));
@@ -312,7 +325,10 @@ void job_finish(struct job *j, enum wire_reason reason, enum wire_evidence evide
 {
 	if (j->state == JOB_RUNNING)
 		weigh(j, &reason, &evidence);
-	if (j->cause != CAUSE_NONE) {
+	if (j->cause == CAUSE_CROWDED) {
+		reason = REASON_TOO_MANY_PROCESSES;
+		evidence = EVIDENCE_INFERRED;
+	} else if (j->cause != CAUSE_NONE) {
 		reason = j->cause == CAUSE_TIMEOUT ? REASON_TIMEOUT : REASON_CANCELLED;
 		evidence = EVIDENCE_MEASURED;
 	}
@@ -398,6 +414,8 @@ static const struct proc_ops command_ops = {
 void job_start_command(struct job *j)
 {
 	job_begin(j);
+	if (evidence_crowded())
+		timer_set(&j->crowded, CROWDED_US);
 	struct proc_spec spec = {
 		.argv = j->argv, .env = j->env, .cwd = j->cwd, .want_stdin = j->want_stdin};
 	int r = proc_start(&spec, &command_ops, j, &j->proc, &j->stdin_fd, NULL);

@@ -25,7 +25,7 @@ struct kernel;
 struct job_input;
 
 /* The agent's own act that ended a job. */
-enum job_cause { CAUSE_NONE, CAUSE_TIMEOUT, CAUSE_CANCELLED };
+enum job_cause { CAUSE_NONE, CAUSE_TIMEOUT, CAUSE_CANCELLED, CAUSE_CROWDED };
 
 struct job {
 	struct list node; /* all jobs, oldest first */
@@ -66,6 +66,7 @@ struct job {
 	struct evidence before;
 	uint64_t started_us, started_real_us, duration_us; /* started: CLOCK_MONOTONIC, _REALTIME */
 	struct timer timeout;
+	struct timer crowded; /* a command that began when no process could be made */
 	enum job_cause cause;
 
 	/* the end */

@@ -51,7 +51,9 @@
 #define LIMIT_IMAGE_BLOCK (200 * 1000)
 
 /* ---- running things ---- */
-#define LIMIT_CODE               (4 * MIB)   /* one cell or command text */
+/* One cell. It travels in one frame beside its names; what is larger is data, and data go in files.
+ */
+#define LIMIT_CODE               (240 * KIB)
 #define LIMIT_ARGS               1024        /* elements of argv, and of env */
 #define LIMIT_ARG_BYTES          (128 * KIB) /* Linux' MAX_ARG_STRLEN for one of them */
 #define LIMIT_STDIN              (8 * MIB)   /* given with a call: fits a line of LIMIT_MCP_LINE */

@@ -113,17 +113,17 @@ static int read_file(const char *path, struct buf *ret, struct err *err)
 	if (fd < 0)
 		return err_set(err, ERR_NO_SUCH_FILE, errno, "%.300s: %s", path, strerror(errno));
 	for (;;) {
-		if (buf_reserve(ret, 64 * KIB) < 0)
-			return err_set(err, ERR_LIMIT_REACHED, EFBIG,
-				"%.300s is larger than %llu bytes", path, LIMIT_CODE);
-		ssize_t n = read(fd, ret->data + ret->len, 64 * KIB);
+		char piece[16 * KIB];
+		ssize_t n = read(fd, piece, sizeof(piece));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return err_set(err, ERR_IO, errno, "%.300s: %s", path, strerror(errno));
 		if (n == 0)
 			return 0;
-		ret->len += (size_t)n;
+		if (buf_append(ret, piece, (size_t)n) < 0)
+			return err_set(err, ERR_LIMIT_REACHED, EFBIG,
+				"%.300s is larger than %llu bytes", path, LIMIT_CODE);
 	}
 }
 

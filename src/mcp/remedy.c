@@ -126,12 +126,11 @@ void remedy_advice(const struct exec_status *s, const struct render_context *ctx
 		return;
 	case REASON_DISK_FULL:
 		PUT("Delete files from /workspace or /tmp (the files tool, action delete), then "
-		    "run it "
-		    "again.");
+		    "run it again.");
 		return;
 	case REASON_TOO_MANY_PROCESSES:
-		PUT("Start fewer processes or threads at once; end those left over with `pkill "
-		    "NAME` "
+		PUT("Start fewer processes or threads at once; end those left over: job with "
+		    "action signal for the one that started them, run_command `exec pkill NAME`, "
 		    "or close the session.");
 		return;
 	case REASON_OUTPUT_LIMIT:

@@ -6,6 +6,7 @@ import threading
 
 VERSION = 1
 PAYLOAD_MAX = 256 * 1024
+READ_SIZE = 16 * 1024
 
 DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
 FLAG_FIN = 1
@@ -79,7 +80,8 @@ class Channel:
                     payload = self._in[_header.size : end]
                     self._in = self._in[end:]
                     return kind, flags, payload
-            chunk = os.read(self._fd, PAYLOAD_MAX)
+            # A large buffer would be mapped and unmapped for every cell; most frames are small.
+            chunk = os.read(self._fd, READ_SIZE if len(self._in) < READ_SIZE else PAYLOAD_MAX)
             if not chunk:
                 raise EOFError
             self._in += chunk

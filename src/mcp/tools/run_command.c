@@ -6,7 +6,8 @@
 #include "mcp/run.h"
 
 static const struct arg args[] = {
-	{"command", ARG_TEXT, .min = 1, .max = LIMIT_CODE, .description = "shell text (bash)"},
+	{"command", ARG_TEXT, .min = 1, .max = LIMIT_ARG_BYTES - 1,
+		.description = "shell text (bash)"},
 	{"argv", ARG_LIST, .min = 1, .max = LIMIT_ARGS,
 		.description = "program and arguments, without a shell; instead of command"},
 	{"cwd", ARG_TEXT, .min = 1, .max = LIMIT_PATH - 1, .description = "default /workspace"},
