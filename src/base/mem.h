@@ -20,7 +20,8 @@ void *xmemdup(const void *p, size_t n);
 /* Owned by the caller. */
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-#define CLEANUP(fn) __attribute__((cleanup(fn)))
+/* "unused": clang says so of a variable that is there only to be cleaned up. */
+#define CLEANUP(fn) __attribute__((cleanup(fn), unused))
 
 static inline void mem_freep(void *p)
 {
