@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/shield.h"
 #include "base/mem.h"
 #include "seccomp_filter.h"
 
@@ -125,11 +126,11 @@ static int write_map(const char *path, unsigned outside)
 
 /* The child becomes uid 1000 of a namespace of its own: it has no rights over anything that belongs
  * to the agent's namespace, although the kernel's uid is the same. */
-static int nest(void)
+static int nest(const struct config *c)
 {
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
-	if (unshare(CLONE_NEWUSER) < 0)
+	if (unshare(CLONE_NEWUSER | (shield_wanted(c) ? CLONE_NEWNS : 0)) < 0)
 		return -errno;
 	/* The files in /proc/self belong to root while the process is not dumpable. */
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
@@ -228,7 +229,9 @@ int child_confine(const struct config *c, const char **ret_step)
 	if (c->rlimit_nproc)
 		STEP("RLIMIT_NPROC", limit(RLIMIT_NPROC, c->rlimit_nproc));
 	if (c->confine & CONFINE_NESTED_USERNS)
-		STEP("user namespace", nest());
+		STEP("user namespace", nest(c));
+	if ((c->confine & CONFINE_NESTED_USERNS) && shield_wanted(c))
+		STEP("overlay over a mount", shield_enter(c));
 	STEP("oom_score_adj", victim_first());
 	/* 1, not 0: a core size of 0 still starts the host's core_pattern program, which runs as
 	 * the host's root; 1 byte is the value at which the kernel does not. */

@@ -95,6 +95,8 @@ static int read_one(struct config *c, const struct tlv *t)
 		return get_text(t, &c->workspace);
 	case BOOT_TMP:
 		return get_text(t, &c->tmp);
+	case BOOT_EMPTY:
+		return get_text(t, &c->empty);
 	case BOOT_MOUNT_NAME:
 	case BOOT_MOUNT_PATH:
 		return read_mount(c, t);

@@ -23,6 +23,7 @@ struct config {
 	char *workspace;
 	int workspace_fd; /* O_PATH directory */
 	char *tmp;
+	char *empty; /* NULL: mounts are seen as they are */
 	struct config_mount mounts[LIMIT_MOUNTS];
 	size_t n_mounts;
 	char *env[LIMIT_ARGS + 1]; /* NULL-terminated */

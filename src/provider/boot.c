@@ -129,6 +129,8 @@ int boot_config(const struct boot *boot)
 		r = tlv_str(&b, BOOT_WORKSPACE, boot->workspace);
 	if (r == 0)
 		r = tlv_str(&b, BOOT_TMP, boot->tmp);
+	if (r == 0 && boot->empty)
+		r = tlv_str(&b, BOOT_EMPTY, boot->empty);
 	if (r == 0)
 		r = mounts(&b, boot);
 	if (r == 0)

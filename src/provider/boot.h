@@ -10,7 +10,8 @@ struct boot {
 	const char *workspace, *tmp; /* as the agent sees them */
 	/* The parent of the mounts, as the agent sees it; NULL: their sources' own paths. */
 	const char *mnt;
-	uint32_t confine; /* bits of enum boot_confine */
+	const char *empty; /* an empty directory there (BOOT_EMPTY); NULL: none */
+	uint32_t confine;  /* bits of enum boot_confine */
 	uint64_t rlimit_nproc, rlimit_data;
 	/* Numbers of the descriptors in the agent; -1: none. */
 	const int *join_fds;

@@ -4,10 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
+#include "base/str.h"
 #include "provider/boot.h"
 #include "provider/bwrap_args.h"
 #include "provider/hosted.h"
@@ -18,6 +22,7 @@
 #define KERNELS   "/.scb/kernels"
 #define WORKSPACE "/workspace"
 #define MNT       "/mnt"
+#define EMPTY     "/.scb/empty"
 
 const char *bubblewrap_program(void)
 {
@@ -60,6 +65,7 @@ static int prepare(
 		.workspace = WORKSPACE,
 		.tmp = "/tmp",
 		.mnt = MNT,
+		.empty = EMPTY,
 		.confine = CONFINE_NESTED_USERNS | CONFINE_SECCOMP | CONFINE_LANDLOCK |
 			   CONFINE_NO_NEW_PRIVS | CONFINE_WRITES,
 		.rlimit_data = host->memory ? 0 : spec->memory_max,
@@ -89,6 +95,7 @@ static int arguments(struct bwrap_args *a, const struct sandbox_spec *spec, stru
 	bwrap_add_tmpfs(a, "/tmp", spec->tmp_size);
 	bwrap_add_tmpfs(a, WORKSPACE, spec->workspace_size);
 	bwrap_add_dir(a, "/.scb");
+	bwrap_add_dir(a, EMPTY);
 	bwrap_add(a, "--ro-bind", launch_see(l, spec->agent_path, false, false), AGENT, NULL);
 	bwrap_add(a, "--ro-bind", launch_see(l, spec->kernels_dir, true, false), KERNELS, NULL);
 	bwrap_add_dir(a, MNT);
@@ -100,6 +107,32 @@ static int arguments(struct bwrap_args *a, const struct sandbox_spec *spec, stru
 	bwrap_add(
 		a, "--remount-ro", "/", "--chdir", WORKSPACE, "--", AGENT, HOSTED_AGENT_ARGS, NULL);
 	return 0;
+}
+
+/* The agent shows mounts to code through overlays (BOOT_EMPTY), and the kernel lets no user
+ * namespace lay one over a folder with something mounted in it. */
+static int check_mounts(const struct sandbox_spec *spec, struct err *err)
+{
+	FILE *f = spec->n_mounts ? setmntent("/proc/self/mounts", "re") : NULL;
+	char text[4 * LIMIT_PATH];
+	struct mntent entry;
+	int r = 0;
+	while (f && r == 0 && getmntent_r(f, &entry, text, sizeof(text))) {
+		for (size_t i = 0; r == 0 && i < spec->n_mounts; i++) {
+			const struct sandbox_mount *m = &spec->mounts[i];
+			const char *source = strcmp(m->source, "/") == 0 ? "" : m->source;
+			if (str_starts(entry.mnt_dir, source) &&
+				entry.mnt_dir[strlen(source)] == '/' &&
+				entry.mnt_dir[strlen(source) + 1])
+				r = err_set(err, ERR_INVALID_ARGUMENT, EXDEV,
+					"mount %s: in %.200s another file system is mounted, at "
+					"%.200s; mount folders that lie in one file system",
+					m->name, m->source, entry.mnt_dir);
+		}
+	}
+	if (f)
+		(void)endmntent(f);
+	return r;
 }
 
 /* From a made host side to a running process. On failure h is freed. */
@@ -137,7 +170,10 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	const struct hosted_wish wish = {
 		.provider = &provider_bubblewrap, .groups = *cgroup_host()};
 	struct hosted *h = NULL;
-	int r = hosted_new(&wish, loop, spec, events, user, &h, err);
+	int r = check_mounts(spec, err);
+	if (r < 0)
+		return r;
+	r = hosted_new(&wish, loop, spec, events, user, &h, err);
 	if (r < 0)
 		return r;
 	h->base.kernels_dir = xstrdup(KERNELS);

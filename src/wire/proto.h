@@ -261,6 +261,9 @@ enum wire_boot {
 	/* a descriptor to keep open, never to use: a lock on the host that says the sandbox lives;
 	 * repeats */
 	BOOT_HOLD_FD = 23,
+	/* an empty directory: with it, children of CONFINE_NESTED_USERNS see mounts without the
+	 * host's sockets and FIFOs */
+	BOOT_EMPTY = 24,
 };
 
 enum boot_confine {

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import socket
 import time
 import unittest
 
@@ -177,6 +178,65 @@ class Mounts(unittest.TestCase):
         finally:
             client.close()
         self.assertEqual([], client.faults)
+
+    @only("bubblewrap")
+    def test_mount_is_no_way_out(self):
+        """sockets and FIFOs of the host in a mounted folder lead nowhere"""
+        place = harness.Place()
+        folder = place.folder("open")
+        os.chmod(folder, 0o755)
+        with socket.socket(socket.AF_UNIX) as host:
+            host.bind(os.path.join(folder, "s"))
+            host.listen(5)
+            os.mkfifo(os.path.join(folder, "p"))
+            for name in ("s", "p"):
+                os.chmod(os.path.join(folder, name), 0o666)
+            pipe = os.open(os.path.join(folder, "p"), os.O_RDWR | os.O_NONBLOCK)
+            os.write(pipe, harness.CANARY.encode())
+            client = place.serve("--mount", f"m={folder}")
+            try:
+                client.initialize()
+                code = """import os, socket
+def connect(path):
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.connect(path)
+        return "connected " + path
+    except OSError:
+        return "refused"
+print(connect("/mnt/m/s"))
+os.chdir("/mnt/m")
+ways = ["s"] + [f"/proc/{p}/{d}/mnt/m/s" for p in os.listdir("/proc") if p.isdigit() for d in ("root", "cwd")]
+print({connect(way) for way in ways})
+try:
+    print(os.read(os.open("p", os.O_RDONLY | os.O_NONBLOCK), 99))
+except OSError as e:
+    print(e)
+"""
+                r = client.tool("run_code", language="python", code=code)
+                self.assertEqual("refused\n{'refused'}\nb''\n", r.stdout, str(r))
+                r = client.tool("run_command", argv=["python3", "-c", code], cwd="/mnt/m")
+                self.assertEqual("refused\n{'refused'}\nb''\n", r.stdout, str(r))
+                host.setblocking(False)
+                self.assertRaises(BlockingIOError, host.accept)
+                self.assertEqual(harness.CANARY.encode(), os.read(pipe, 99))
+            finally:
+                client.close()
+                os.close(pipe)
+        self.assertEqual([], client.faults)
+
+    @only("bubblewrap")
+    def test_mount_within(self):
+        """a folder with another file system in it is refused, and the reason says where"""
+        place = harness.Place()
+        client = place.serve("--mount", "all=/")
+        try:
+            client.initialize()
+            r = client.tool("run_command", command="true")
+            self.assertTrue(r.is_error, str(r))
+            self.assertIn("another file system", r.text)
+        finally:
+            client.close()
 
 
 if __name__ == "__main__":
