@@ -17,8 +17,12 @@ static int make_group(struct cgroup_box *b, const char *base, const char *id, co
 {
 	CHECK(b->n_dirs < CGROUP_DIRS);
 	_cleanup_free_ char *path = xasprintf("%s/%s%s", base, id, suffix);
-	if (mkdir(path, 0755) < 0)
-		return -errno;
+	/* The base is gone when another sandbox, the last in it, was just removed. */
+	for (int tries = 0; mkdir(path, 0755) < 0; tries++) {
+		if (errno != ENOENT || tries == 3)
+			return -errno;
+		(void)mkdir(base, 0755);
+	}
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : fd;
 	b->dirs[b->n_dirs++] = TAKE_PTR(path);
@@ -191,11 +195,26 @@ int cgroup_box_kill(const struct cgroup_box *b)
 	return write(fd, "1", 1) < 0 ? -errno : 0;
 }
 
+int cgroup_remove_group(const char *dir)
+{
+	if (rmdir(dir) < 0 && errno != ENOENT)
+		return -errno;
+	/* v1 (the name has a dot): the last one takes the base along, so that whoever owns the
+	 * group above can remove that. */
+	const char *slash = strrchr(dir, '/');
+	if (slash && strchr(slash, '.')) {
+		_cleanup_free_ char *base = xstrndup(dir, (size_t)(slash - dir));
+		(void)rmdir(base);
+	}
+	return 0;
+}
+
 int cgroup_box_remove(struct cgroup_box *b)
 {
 	while (b->n_dirs) {
-		if (rmdir(b->dirs[b->n_dirs - 1]) < 0 && errno != ENOENT)
-			return -errno;
+		int r = cgroup_remove_group(b->dirs[b->n_dirs - 1]);
+		if (r < 0)
+			return r;
 		free(b->dirs[--b->n_dirs]);
 		b->dirs[b->n_dirs] = NULL;
 	}

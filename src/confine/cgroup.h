@@ -70,7 +70,14 @@ int cgroup_box_create(const struct cgroup_host *h, const char *id,
 int cgroup_box_kill(const struct cgroup_box *b);
 /* Removes the groups; -EBUSY where something still lives in one (ask again). */
 int cgroup_box_remove(struct cgroup_box *b);
+/* Removes one group of a box, by path. 0 also where it is gone already. */
+int cgroup_remove_group(const char *dir);
 /* Closes the descriptors that only launcher and agent need. */
 void cgroup_box_close(struct cgroup_box *b);
 /* Closes and frees; does not remove. */
 void cgroup_box_done(struct cgroup_box *b);
+
+/* Removes the groups of sandboxes that nobody lives in and that no record names any more (a runtime
+ * directory was deleted): at least a minute old, because a fresh one is empty, too. The number of
+ * sandboxes. */
+int cgroup_sweep(const struct cgroup_host *h);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -111,8 +112,13 @@ static void default_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void join_groups(const struct launch *l)
+static void join_groups(const struct launch *l, bool born_in_group)
 {
+	int procs = -1;
+	if (!born_in_group && l->cgroup2_fd >= 0 &&
+		((procs = openat(l->cgroup2_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC)) < 0 ||
+			write(procs, "0", 1) != 1))
+		fail("join cgroup", "cgroup.procs");
 	for (size_t i = 0; i < l->n_join; i++)
 		if (write(l->join[i], "0", 1) != 1)
 			fail("join cgroup", NULL);
@@ -194,11 +200,11 @@ static void place_fds(const struct launch *l)
 		fail("close descriptors", NULL);
 }
 
-NORETURN static void child(const struct launch *l)
+NORETURN static void child(const struct launch *l, bool born_in_group)
 {
 	standard_fds(l);
 	default_signals();
-	join_groups(l);
+	join_groups(l, born_in_group);
 	stage(l);
 	limits();
 	become(l);
@@ -210,14 +216,10 @@ NORETURN static void child(const struct launch *l)
 	fail("exec", l->program);
 }
 
-pid_t launch_start(const struct launch *l, int *ret_pidfd, struct err *err)
+/* fork() into a v2 group and with a pidfd at once: joining by cgroup.procs costs 6 to 14 ms. As
+ * fork() where the kernel, or a filter around this process, has no clone3(). */
+static pid_t fork_into(const struct launch *l, int *ret_pidfd, bool *ret_born_in_group)
 {
-	CHECK(l->n_fds <= LAUNCH_FDS && l->n_stages <= LAUNCH_STAGES);
-	CHECK(geteuid() != 0 || l->uid != 0); /* never host uid 0 */
-	if (l->n_stages) {
-		(void)mkdir("/run/scb", 0755);
-		(void)mkdir(LAUNCH_STAGE_DIR, 0755);
-	}
 	int pidfd = -1;
 	struct clone_args args = {
 		.flags = CLONE_PIDFD,
@@ -228,12 +230,41 @@ pid_t launch_start(const struct launch *l, int *ret_pidfd, struct err *err)
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)(unsigned)l->cgroup2_fd;
 	}
+	*ret_born_in_group = true;
 	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid < 0 && (errno == ENOSYS || errno == EPERM)) {
+		*ret_born_in_group = false;
+		pid = fork();
+		if (pid > 0)
+			pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	}
+	*ret_pidfd = pidfd;
+	return pid;
+}
+
+pid_t launch_start(const struct launch *l, int *ret_pidfd, struct err *err)
+{
+	CHECK(l->n_fds <= LAUNCH_FDS && l->n_stages <= LAUNCH_STAGES);
+	CHECK(geteuid() != 0 || l->uid != 0); /* never host uid 0 */
+	if (l->n_stages) {
+		(void)mkdir("/run/scb", 0755);
+		(void)mkdir(LAUNCH_STAGE_DIR, 0755);
+	}
+	bool born_in_group;
+	pid_t pid = fork_into(l, ret_pidfd, &born_in_group);
 	if (pid < 0)
 		return err_set(err, ERR_PROVIDER_UNUSABLE, errno,
 			"cannot start the sandbox's first process: %s", strerror(errno));
 	if (pid == 0)
-		child(l);
-	*ret_pidfd = pidfd;
+		child(l, born_in_group);
+	if (*ret_pidfd < 0) {
+		int r = err_set(err, ERR_PROVIDER_UNUSABLE, errno,
+			"this kernel has no pidfd_open (Linux 5.3 or newer is needed): %s",
+			strerror(errno));
+		(void)kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return r;
+	}
 	return pid;
 }

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "confine/cgroup.h"
 
 #define RECORD_SUFFIX ".box"
 #define RECORD_MAX    (32 * KIB) /* eight paths */
@@ -186,10 +187,9 @@ static bool remove_group(const char *dir)
 	_cleanup_close_ int fd = open(kill, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0)
 		(void)!write(fd, "1", 1);
-	for (int tries = 0; rmdir(dir) < 0; tries++) {
-		if (errno == ENOENT)
-			return true;
-		if (errno != EBUSY || tries == 50)
+	int r;
+	for (int tries = 0; (r = cgroup_remove_group(dir)) < 0; tries++) {
+		if (r != -EBUSY || tries == 50)
 			return false;
 		(void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 	}

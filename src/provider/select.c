@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "confine/cgroup.h"
 #include "confine/uids.h"
 #include "provider/bubblewrap.h"
 #include "provider/provider.h"
@@ -40,5 +41,5 @@ int provider_select(const char *value, const struct provider **ret, struct err *
 
 int provider_sweep(const char *runtime_dir)
 {
-	return record_sweep(runtime_dir) + uids_sweep();
+	return record_sweep(runtime_dir) + uids_sweep() + cgroup_sweep(cgroup_host());
 }

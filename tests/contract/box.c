@@ -13,6 +13,9 @@
 
 #define HELLO_US (10 * USEC_PER_SEC)
 
+static char (*ours)[ID_TEXT_SIZE];
+static size_t n_ours;
+
 int box_host_init(struct box_host *h, const char *provider)
 {
 	*h = (struct box_host){0};
@@ -31,13 +34,29 @@ bool box_host_done(struct box_host *h)
 	bool closed = uv_loop_close(&h->loop) == 0;
 	free(h->agent);
 	free(h->kernels);
+	free(TAKE_PTR(ours));
 	return empty && closed;
+}
+
+void box_note(const char *id)
+{
+	ours = xrealloc(ours, (n_ours + 1) * sizeof(*ours));
+	(void)snprintf(ours[n_ours++], sizeof(*ours), "%s", id);
+}
+
+bool box_is_ours(const char *name)
+{
+	for (size_t i = n_ours; i-- > 0;)
+		if (strncmp(name, ours[i], ID_TEXT_SIZE - 1) == 0)
+			return true;
+	return false;
 }
 
 void box_init(struct box *b, struct box_host *h)
 {
 	*b = (struct box){.loop = &h->loop};
 	id_new('x', b->id);
+	box_note(b->id);
 	b->spec = (struct sandbox_spec){
 		.id = b->id,
 		.runtime_dir = h->runtime,

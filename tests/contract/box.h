@@ -37,6 +37,11 @@ int box_host_init(struct box_host *h, const char *provider);
 /* Removes the runtime directory; false where it is not empty. */
 bool box_host_done(struct box_host *h);
 
+/* Was it one of this process's boxes (by box_init() or box_note()) that this name begins with?
+ * Other brokers work on the same machine. */
+bool box_is_ours(const char *name);
+void box_note(const char *id);
+
 /* Small: 256 MiB, 64 processes, 64/32/16 MiB of tmpfs. */
 void box_init(struct box *b, struct box_host *h);
 int box_create(struct box *b, const struct provider *p, struct err *err);
