@@ -272,7 +272,8 @@ class Arguments(Case):
 
     def test_too_much_code(self):
         """code beyond the maximum is refused with the maximum"""
-        self.assertRefused(self.py("#" + "y" * (5 * MIB)), "code", "4")
+        for r in (self.py("#" + "y" * MIB), self.sh("#" + "y" * MIB)):
+            self.assertRefused(r, ("code", "command"), "at most")
 
     def test_too_many_sessions(self):
         """the cap on sessions is said, with the remedy"""
