@@ -73,16 +73,13 @@ void render_signal(int signal, char *ret_text, size_t size)
 
 /* ---- stdout and stderr ---- */
 
-static bool is_binary(const struct exec_output *o)
+/* An eighth of it or more is no text. A stray NUL (/proc/PID/cmdline, find -print0) is shown. */
+static bool is_binary(const struct exec_output *o, size_t replaced)
 {
-	size_t shown = o->head.len + o->tail.len, replaced = 0;
-	if (o->head.len > 0 && memchr(o->head.data, '\0', o->head.len))
-		return true;
-	struct shape_text t = {0};
-	shape_output(o, LIMIT_ANSWER_TEXT, &t);
-	replaced = t.replaced;
-	free(t.text);
-	return replaced > 16 && replaced * 20 > MIN(shown, LIMIT_ANSWER_TEXT);
+	size_t shown = o->head.len + o->tail.len, odd = replaced;
+	for (size_t i = 0; i < o->head.len; i++)
+		odd += o->head.data[i] == '\0';
+	return odd > 16 && odd * 8 > MIN(shown, LIMIT_ANSWER_TEXT);
 }
 
 /* How stdout and stderr share the answer: each has half for sure, and what the other leaves. */
@@ -100,7 +97,10 @@ static void render_output(const struct exec_status *s, const char *name, bool is
 		set_text(structured, name, "");
 		return;
 	}
-	if (is_binary(o)) {
+	struct shape_text shaped = {0};
+	shape_output(o, share(is_stderr ? &s->out : &s->err), &shaped);
+	if (is_binary(o, shaped.replaced)) {
+		free(shaped.text);
 		PUT("%s: %llu bytes that are not text; read them with job action=read job=%s "
 		    "stream=%s encoding=base64\n",
 			name, (unsigned long long)o->total, s->job, name);
@@ -108,8 +108,6 @@ static void render_output(const struct exec_status *s, const char *name, bool is
 		json_object_set_new(omitted, name, json_integer((json_int_t)o->total));
 		return;
 	}
-	struct shape_text shaped = {0};
-	shape_output(o, share(is_stderr ? &s->out : &s->err), &shaped);
 	size_t n = strlen(shaped.text);
 	bool newline = n > 0 && shaped.text[n - 1] == '\n';
 	PUT("%s:\n%s%s", name, shaped.text, newline ? "" : "\n");

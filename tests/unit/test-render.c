@@ -185,6 +185,18 @@ static void binary_output_is_not_shown(void **state)
 	free_output(&s);
 }
 
+static void a_stray_nul_hides_nothing(void **state)
+{
+	(void)state;
+	struct exec_status s = done(JOB_KIND_COMMAND, REASON_EXIT);
+	static const char bytes[] = "uid=1000(sandbox)\n/.scb/scb-agent\0listen:3\0"
+				    "4\0bin\nusr\n";
+	print(&s.out, bytes, sizeof(bytes) - 1);
+	has(render(&s, 0), "uid=1000(sandbox)");
+	assert_non_null(strstr(member("stdout"), "listen:3\xe2\x90\x80"));
+	free_output(&s);
+}
+
 static void long_output_is_bounded(void **state)
 {
 	(void)state;
@@ -356,6 +368,7 @@ int main(void)
 		TEST(signals_have_names),
 		TEST(notes_are_for_people),
 		TEST(binary_output_is_not_shown),
+		TEST(a_stray_nul_hides_nothing),
 		TEST(long_output_is_bounded),
 		TEST(no_network_is_said),
 		TEST(cells_show_values_figures_and_errors),
