@@ -148,6 +148,9 @@ static int start(struct hosted *h, const struct sandbox_spec *spec, struct err *
 	if (r == 0)
 		r = arguments(&args, spec, &l, info[1], err);
 	if (r == 0) {
+		/* The reading end too, which the agent closes: where the broker dies now, writing
+		 * to the pipe would end bubblewrap, and its child would wait for it forever. */
+		(void)launch_give(&l, info[0]);
 		l.program = bubblewrap_program();
 		l.argv = args.v;
 		l.env = no_env;

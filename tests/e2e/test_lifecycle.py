@@ -8,7 +8,7 @@ import time
 import unittest
 
 import harness
-from harness import alive, descendants, until
+from harness import alive, descendants, only, until
 
 
 class Ends(unittest.TestCase):
@@ -111,6 +111,37 @@ class Ends(unittest.TestCase):
         self.assertIn("open", after.text.lower())
         self.assertTrue(until(lambda: not self.place.leftovers(below, c.pid), 1), self.place.leftovers(below, c.pid))
         c.close()
+
+    @only("bubblewrap")
+    def test_kill_9_early(self):
+        """kill -9 while a sandbox is being made: nothing is stuck half-made, and the next start removes it"""
+        place = harness.Place()
+        marked = place.folder("marked")  # its path is in bubblewrap's arguments
+        os.chmod(marked, 0o755)
+
+        def half_made():
+            made = [p for p in os.listdir("/proc") if p.isdigit() and marked in harness.command_line(p)]
+            return [p for p in made
+                    if alive(p) and not any("scb-agent" in harness.command_line(d) for d in descendants(int(p)))]
+
+        for wait_s in (0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.05):
+            c = place.serve("--mount", f"m={marked}")
+            c.initialize()
+            c.start("run_command", command="sleep 100")
+            time.sleep(wait_s)
+            c.kill(9)
+        try:
+            self.assertTrue(until(lambda: not half_made(), 5), half_made())
+        finally:
+            # they would end by themselves after a minute
+            ours = [int(p) for p in os.listdir("/proc") if p.isdigit() and marked in harness.command_line(p)]
+            for p in {d for p in ours for d in descendants(p)} | set(ours):
+                try:
+                    os.kill(p, 9)
+                except ProcessLookupError:
+                    pass  # its namespace's first process has just gone
+        self.assertTrue(until(lambda: place.serve().close() is not None and not place.leftovers(), 5),
+                        place.leftovers())
 
     def test_kill_9(self):
         """a broker that is killed with -9: the sandbox dies or is swept by the next start"""
