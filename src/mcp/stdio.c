@@ -127,6 +127,13 @@ static int flush_queue(struct stdio *s)
 	return r;
 }
 
+/* A peer that asks without reading the answers is not read from either. */
+static void hold_back(struct stdio *s)
+{
+	if (s->queue.len > LIMIT_MCP_OUT_QUEUE && s->reading)
+		read_stop(s);
+}
+
 static void on_writable(uv_poll_t *h, int status, int events);
 
 static void write_more(struct stdio *s)
@@ -144,9 +151,7 @@ static void write_more(struct stdio *s)
 		read_start(s);
 	} else {
 		(void)uv_poll_start(&s->out, UV_WRITABLE, on_writable);
-		/* a peer that asks without reading the answers is not read from either */
-		if (s->queue.len > LIMIT_MCP_OUT_QUEUE && s->reading)
-			read_stop(s);
+		hold_back(s);
 	}
 }
 
@@ -171,6 +176,8 @@ static void transport_send(struct mcp_transport *t, const char *message, size_t 
 	s->queue.len += n + 1;
 	if (!waiting)
 		write_more(s);
+	else
+		hold_back(s);
 }
 
 static bool transport_congested(const struct mcp_transport *t)

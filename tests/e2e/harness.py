@@ -24,7 +24,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
-from mcpclient import Client  # noqa: E402
+from mcpclient import Client, memory  # noqa: E402, F401
 
 BUILD = os.path.abspath(os.environ.get("SCB_BUILD", "build"))
 PROVIDER = os.environ.get("SCB_PROVIDER", "bubblewrap")

@@ -24,6 +24,12 @@ def _no_duplicates(pairs):
     return dict(pairs)
 
 
+def memory(pid):
+    """Resident bytes of a process's own memory (no file pages)."""
+    with open(f"/proc/{pid}/status") as f:
+        return next((int(line.split()[1]) * 1024 for line in f if line.startswith("RssAnon:")), 0)
+
+
 class Call:
     """A request in flight."""
 
@@ -232,12 +238,7 @@ class Client:
         return self.proc.poll() is None
 
     def rss(self):
-        """Resident bytes of the broker's own memory (no file pages)."""
-        with open(f"/proc/{self.pid}/status") as f:
-            for line in f:
-                if line.startswith("RssAnon:"):
-                    return int(line.split()[1]) * 1024
-        return 0
+        return memory(self.pid)
 
     def errors(self):
         self.stderr.seek(0)

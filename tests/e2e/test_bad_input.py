@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 """Bad input: each fault gets a clear answer, and the broker goes on."""
 import contextlib
+import itertools
 import json
 import os
+import select
 import shutil
+import subprocess
 import unittest
 
 import harness
@@ -155,6 +158,27 @@ class Lines(Case):
         calls = [self.client.request("ping") for _ in range(2000)]
         for call in calls:
             self.assertEqual({}, call.result(20))
+
+    def test_answers_unread(self):
+        """a client that asks and does not read is not read from either, and nothing is lost"""
+        broker = subprocess.Popen(self.place.command("serve"), env=self.place.environment(), cwd=self.place.home,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            params = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "t", "version": "1"}, "capabilities": {}}
+            text = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}) + "\n"
+            text += "".join('{"jsonrpc":"2.0","id":%d,"method":"tools/list"}\n' % i for i in range(1, 20001))
+            data, sent, out = text.encode(), 0, broker.stdin.fileno()
+            os.set_blocking(out, False)
+            while select.select([], [out], [], 2)[1] and sent < len(data):
+                sent += os.write(out, data[sent:])
+            self.assertLess(sent, len(data))  # their answers would be 200 MB
+            self.assertLess(harness.memory(broker.pid), 48 << 20)
+            asked = data[:sent].count(b"\n")
+            answers = (json.loads(line) for line in broker.stdout)
+            self.assertEqual(list(range(asked)), [a["id"] for a in itertools.islice(answers, asked)])
+        finally:
+            broker.kill()
+            broker.communicate()
 
 
 class Arguments(Case):
