@@ -216,7 +216,11 @@ static bool on_ready(struct kernel *k, const struct frame *f)
 
 static bool on_display(struct kernel *k, const struct frame *f)
 {
-	if (!k->current)
+	/* It goes to the broker as it is, which ends the link where it is broken. */
+	struct tlv_reader body = tlv_reader(f->payload, f->len);
+	for (struct tlv t; tlv_next(&body, &t);)
+		;
+	if (!k->current || body.bad)
 		return false;
 	/* The kernel bounds this itself; where it does not, what is too much is left out. */
 	if (!job_add_result(k->current, f->payload, f->len) && k->current->n_notes < JOB_NOTES / 2)

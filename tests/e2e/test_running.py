@@ -332,6 +332,22 @@ class Limits(Case):
 
 
 class Cells(Case):
+    def test_forged_results(self):
+        """a cell that writes into its kernel's own socket harms its kernel, not the session"""
+        s = self.open()
+        self.assertDone(self.sh("echo kept >file", session=s))
+        for what in ("bytes([1, 15, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]) + b'z' * 256",  # results that are no TLVs
+                     "bytes([1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])", "b'\\xff' * 64"):
+            r = self.py(f"""import os, time
+for fd in os.listdir("/proc/self/fd"):
+    fd = "/proc/self/fd/" + fd
+    if os.path.islink(fd) and os.readlink(fd).startswith("socket:"):
+        os.write(int(fd[14:]), {what})
+        time.sleep(9)
+""", session=s)
+            self.assertEqual("interpreter_died", r.reason, str(r))
+            self.assertEqual("kept\n", self.sh("cat file", session=s).stdout)
+
     """run_code, Python."""
 
     def test_value(self):
