@@ -181,8 +181,8 @@ int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
 	json_t *o = event_json(a, e);
 	int r = a->torn ? buf_append(&line, "\n", 1) : 0;
 	if (r == 0)
-		r = json_dump_callback(
-			o, append_json, &line, JSON_COMPACT | JSON_REAL_PRECISION(12));
+		r = json_dump_callback(o, append_json, &line,
+			JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
 	if (r == 0)
 		r = buf_append(&line, "\n", 1);
 	json_decref(o);

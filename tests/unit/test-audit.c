@@ -63,7 +63,8 @@ static void lines_are_json(void **state)
 	/* what comes from the sandbox cannot break out of its field */
 	assert_int_equal(audit_event(a,
 				 &(struct audit_event){.event = "exec.end",
-					 .path = "a\"\n\xff\x01{}",
+					 .path = "a\"\n\xff\x01{}\xc2\x9b"
+						 "2J\xe2\x80\xae",
 					 .has_exit = true,
 					 .exit_code = -1,
 					 .exit_reason = "timeout",
@@ -73,6 +74,10 @@ static void lines_are_json(void **state)
 	audit_close(a);
 
 	FILE *f = fopen(path, "re");
+	/* nor do anything to a terminal: C1 controls, marks that turn the direction of text */
+	for (int c; (c = fgetc(f)) != EOF;)
+		assert_true(c == '\n' || (c >= ' ' && c <= '~'));
+	rewind(f);
 	json_t *one = read_line(f), *two = read_line(f);
 	assert_non_null(one);
 	assert_non_null(two);
@@ -84,8 +89,9 @@ static void lines_are_json(void **state)
 		json_string_value(json_array_get(json_object_get(one, "owasp"), 0)), "ASI05");
 	assert_null(json_object_get(one, "exitCode"));
 	assert_int_equal(json_integer_value(json_object_get(two, "exitCode")), -1);
-	assert_string_equal(
-		json_string_value(json_object_get(two, "path")), "a\"\n\xef\xbf\xbd\x01{}");
+	assert_string_equal(json_string_value(json_object_get(two, "path")),
+		"a\"\n\xef\xbf\xbd\x01{}\xc2\x9b"
+		"2J\xe2\x80\xae");
 	/* a limit's end also bears on cascading failures and resource overload */
 	char *ids = json_dumps(json_object_get(two, "owasp"), JSON_COMPACT);
 	assert_string_equal(ids, "[\"ASI05\",\"T11\",\"ASI08\",\"ASI02\",\"T4\"]");
