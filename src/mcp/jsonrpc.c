@@ -194,6 +194,8 @@ int jsonrpc_encode(const json_t *message, struct buf *out)
 
 json_t *jsonrpc_text_n(const void *p, size_t n)
 {
+	if (n == 0) /* p may be NULL then, and json_stringn(NULL, 0) is no string */
+		return json_string("");
 	if (str_utf8_valid(p, n))
 		return json_stringn(p, n);
 	_cleanup_buf_ struct buf b = BUF_INIT(3 * n);

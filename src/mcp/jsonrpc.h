@@ -48,6 +48,7 @@ json_t *jsonrpc_error_message(const struct jsonrpc_error *e);
 json_t *jsonrpc_notification(const char *method, json_t *params);
 /* One line without its newline, appended to out. 0, or -ENOBUFS where out is too small. */
 int jsonrpc_encode(const json_t *message, struct buf *out) MUST_CHECK;
-/* text as a JSON string, repaired where it is no UTF-8. */
+/* text as a JSON string, repaired where it is no UTF-8; never NULL, also where n is 0 and p NULL.
+ */
 json_t *jsonrpc_text(const char *text);
 json_t *jsonrpc_text_n(const void *p, size_t n);

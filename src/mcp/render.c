@@ -186,12 +186,12 @@ static json_t *mime_value(const struct exec_mime *m, struct results *r)
 		return mime_left_out(m->n);
 	r->inline_left -= m->n;
 	if (!is_json_mime(m->type))
-		return json_stringn((const char *)m->data, m->n);
+		return jsonrpc_text_n(m->data, m->n);
 	json_t *v = NULL;
-	if (!jsonrpc_too_deep((const char *)m->data, m->n, LIMIT_JSON_DEPTH / 2))
+	if (m->n > 0 && !jsonrpc_too_deep((const char *)m->data, m->n, LIMIT_JSON_DEPTH / 2))
 		v = json_loadb((const char *)m->data, m->n,
 			JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	return v ? v : json_stringn((const char *)m->data, m->n);
+	return v ? v : jsonrpc_text_n(m->data, m->n);
 }
 
 static const struct exec_mime *find_mime(const struct exec_bundle *b, const char *type)

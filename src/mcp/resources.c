@@ -127,7 +127,7 @@ static size_t put_piece(
 		n = str_utf8_trim(piece->data, n);
 	if (o->text && str_utf8_valid(piece->data, n) &&
 		escaped_size(piece->data, n) <= ESCAPED_MAX) {
-		json_object_set_new(contents, "text", json_stringn((const char *)piece->data, n));
+		json_object_set_new(contents, "text", jsonrpc_text_n(piece->data, n));
 		return n;
 	}
 	json_object_set_new(contents, "blob", base64_json(piece->data, piece->len));

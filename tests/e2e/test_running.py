@@ -92,6 +92,34 @@ class Commands(Case):
         said = self.sh("sha256sum <copy", session=s).stdout.split()[0]
         self.assertEqual(said, hashlib.sha256(data).hexdigest())
 
+    def test_nothing_to_read(self):
+        """reads where nothing is: empty streams, at the end and beyond it, of a job that still runs"""
+        s = self.open()
+        ended = self.sh("printf abc", session=s).job
+        cell = self.py("print('hello')", session=s).job
+        silent = self.sh("sleep 30", session=s, wait_s=0).job
+        for job, total in ((ended, 3), (cell, 6), (silent, 0)):
+            for stream in ("stdout", "stderr", "both"):
+                for encoding in ("text", "base64"):
+                    for offset in (0, total, total + 7, 1 << 40):
+                        if stream == "both" and encoding == "base64":
+                            continue
+                        with self.subTest(job=job, stream=stream, encoding=encoding, offset=offset):
+                            r = self.client.tool("job", action="read", session=s, job=job, stream=stream,
+                                                 encoding=encoding, offset=offset)
+                            self.assertFalse(r.is_error, r.text)
+                            self.assertEqual(job != silent, r.ended)
+                            there = total if stream != "stderr" else 0
+                            self.assertEqual(there, r.totalBytes)
+                            self.assertEqual(max(0, there - offset), r.bytes)
+                            if r.bytes == 0:
+                                name = {"both": "pieces", "stdout": "text", "stderr": "text"}[stream]
+                                name = "data" if encoding == "base64" else name
+                                self.assertEqual([] if stream == "both" else "", r.data[name])
+        self.assertDone(self.sh(": >empty", session=s))
+        r = self.client.tool("files", action="read", session=s, path="empty")
+        self.assertEqual("", r.data["text"])
+
     def test_streams_in_order(self):
         """stdout and stderr apart, and in order of arrival in the timeline; the exit code is kept"""
         r = self.sh(r"printf 'a\n'; sleep 0.05; printf 'b\n' >&2; sleep 0.05; printf 'c\n'; exit 7")

@@ -144,7 +144,7 @@ static void answer_bytes(struct call *c, const struct exec_read *r, bool base64)
 		n = str_utf8_trim(
 			r->bytes.data, n); /* a character is not cut: the next read has it */
 	json_t *text = jsonrpc_text_n(r->bytes.data, n);
-	call_print_n(c, json_string_value(text), strlen(json_string_value(text)));
+	call_print_n(c, json_string_value(text), json_string_length(text));
 	if (n > 0 && r->bytes.data[n - 1] != '\n')
 		call_print(c, "\n");
 	if (!str_utf8_valid(r->bytes.data, n))
