@@ -34,11 +34,15 @@ int base64_decode(const char *text, size_t n, struct buf *out)
 	if (n == 0)
 		return 0;
 	size_t padding = text[n - 1] != '=' ? 0 : text[n - 2] != '=' ? 1 : 2;
-	int r = buf_reserve(out, n / 4 * 3);
+	size_t before = n - 4; /* the last four letters may be fewer than three bytes */
+	unsigned char last[3];
+	int r = buf_reserve(out, n / 4 * 3 - padding);
 	if (r < 0)
 		return r;
-	if (EVP_DecodeBlock(out->data + out->len, (const unsigned char *)text, (int)n) < 0)
+	const unsigned char *letters = (const unsigned char *)text;
+	if (EVP_DecodeBlock(out->data + out->len, letters, (int)before) < 0 ||
+		EVP_DecodeBlock(last, letters + before, 4) < 0)
 		return -EINVAL;
-	out->len += n / 4 * 3 - padding;
-	return 0;
+	out->len += before / 4 * 3;
+	return buf_append(out, last, sizeof(last) - padding);
 }

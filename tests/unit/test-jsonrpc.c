@@ -1,4 +1,5 @@
 /* test-jsonrpc.c: bytes to messages or to the exact error; lines; what is encoded. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -219,6 +220,29 @@ static void base64_both_ways(void **state)
 			fail_msg("accepted: %s", bad[i]);
 		assert_int_equal(out.len, 0);
 	}
+	/* 64 KiB is no multiple of three bytes: what is decoded fits where the bytes fit */
+	static uint8_t zeros[64 * 1024];
+	json_t *v = base64_json(zeros, sizeof(zeros));
+	_cleanup_buf_ struct buf exact = BUF_INIT(sizeof(zeros)),
+				 small = BUF_INIT(sizeof(zeros) - 1);
+	const char *text = json_string_value(v);
+	assert_int_equal(base64_decode(text, json_string_length(v), &exact), 0);
+	assert_int_equal(exact.len, sizeof(zeros));
+	assert_int_equal(base64_decode(text, json_string_length(v), &small), -ENOBUFS);
+	assert_int_equal(small.len, 0);
+	json_decref(v);
+}
+
+static void nothing_is_a_text_too(void **state)
+{
+	(void)state;
+	json_t *const texts[] = {jsonrpc_text_n(NULL, 0), jsonrpc_text_n("", 0), jsonrpc_text(""),
+		base64_json(NULL, 0)};
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		assert_non_null(texts[i]);
+		assert_string_equal(json_string_value(texts[i]), "");
+		json_decref(texts[i]);
+	}
 }
 
 int main(void)
@@ -232,6 +256,7 @@ int main(void)
 		cmocka_unit_test(lines_come_whole_however_they_arrive),
 		cmocka_unit_test(a_long_line_costs_no_memory),
 		cmocka_unit_test(base64_both_ways),
+		cmocka_unit_test(nothing_is_a_text_too),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
