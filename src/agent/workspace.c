@@ -25,11 +25,14 @@ void workspace_init(const struct config *c)
 static void open_stat(struct stream *s, struct tlv_reader body)
 {
 	_cleanup_request_ struct request q = {0};
-	if (!request_read(s, body, config, REQUEST_READS, &q))
+	if (!request_read(s, body, config, REQUEST_LISTS, &q))
 		return;
-	struct stat st;
-	_cleanup_close_ int fd = fd_open_beneath(q.path.dirfd, q.path.rel, O_PATH | O_NOFOLLOW, 0);
-	if (fd < 0 || fstat(fd, &st) < 0) {
+	/* "/mnt" itself is a list of names. */
+	struct stat st = {.st_mode = S_IFDIR | 0555};
+	_cleanup_close_ int fd = -1;
+	if (q.path.rel)
+		fd = fd_open_beneath(q.path.dirfd, q.path.rel, O_PATH | O_NOFOLLOW, 0);
+	if (q.path.rel && (fd < 0 || fstat(fd, &st) < 0)) {
 		request_fail(s, fd < 0 ? -fd : errno);
 		return;
 	}

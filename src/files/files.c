@@ -12,10 +12,13 @@
 #include "files/path.h"
 #include "link/link.h"
 #include "link/status.h"
+#include "provider/provider.h"
 
 struct files {
 	struct link *link;
-	char *workspace; /* NULL: only /workspace */
+	char *workspace;       /* NULL: only /workspace */
+	struct path_view view; /* of workspace and mounts */
+	char *mounts[LIMIT_MOUNTS];
 	struct list calls;
 	struct list failed; /* calls that failed at once; the timer reports them */
 	uv_timer_t timer;
@@ -129,6 +132,16 @@ void files_set_workspace(struct files *f, const char *path)
 {
 	free(f->workspace);
 	f->workspace = xstrdup(path);
+	f->view.workspace = f->workspace;
+}
+
+void files_set_mounts(struct files *f, const struct sandbox_mount *mounts, size_t n)
+{
+	CHECK(f->view.n_mounts == 0 && n <= LIMIT_MOUNTS);
+	for (size_t i = 0; i < n; i++)
+		f->mounts[i] = xstrdup(mounts[i].name);
+	f->view.mounts = f->mounts;
+	f->view.n_mounts = n;
 }
 
 uv_loop_t *files_loop(const struct files *f)
@@ -138,7 +151,7 @@ uv_loop_t *files_loop(const struct files *f)
 
 int files_path(const struct files *f, const char *path, char **ret, struct err *err)
 {
-	return path_canonical(f->workspace, path, ret, err);
+	return path_canonical(&f->view, path, ret, err);
 }
 
 void files_abandon(struct files_call *c)
@@ -151,6 +164,8 @@ void files_abandon(struct files_call *c)
 static void on_closed(uv_handle_t *h)
 {
 	struct files *f = container_of((uv_timer_t *)h, struct files, timer);
+	for (size_t i = 0; i < f->view.n_mounts; i++)
+		free(f->mounts[i]);
 	free(f->workspace);
 	free(f);
 }
@@ -306,6 +321,22 @@ static const struct link_stream_events read_events = {.data = on_bytes, .end = o
 
 /* ---- starting ---- */
 
+/* "/mnt" is a list of names and no directory of any sandbox: it can be listed, and no more. */
+static int check_mounts_itself(
+	const struct files *f, uint16_t op, const char *path, struct err *err)
+{
+	char mounts[PATH_MOUNTS];
+	if (strcmp(path, "/mnt") != 0 || op == OP_FILE_STAT || op == OP_FILE_LIST)
+		return 0;
+	path_mounts(&f->view, mounts);
+	if (op == OP_FILE_SEARCH || op == OP_FILE_READ)
+		return err_set(err, ERR_INVALID_ARGUMENT, EISDIR,
+			"/mnt itself can only be listed; name one of the mounts, as /mnt/NAME (%s)",
+			mounts);
+	return err_set(
+		err, ERR_FILE_REFUSED, EROFS, "/mnt is read-only; write to /workspace instead");
+}
+
 /* A call on path; where path is not possible the call has failed already. */
 static struct files_call *call_new(
 	struct files *f, uint16_t op, const char *path, files_done_fn done, void *user)
@@ -316,8 +347,10 @@ static struct files_call *call_new(
 	c->done = done;
 	c->user = user;
 	list_append(&f->calls, &c->calls);
-	if (path_canonical(f->workspace, path, &c->path, &c->err) < 0)
+	if (path_canonical(&f->view, path, &c->path, &c->err) < 0)
 		c->path = NULL;
+	else
+		(void)check_mounts_itself(f, op, c->path, &c->err);
 	return c;
 }
 
@@ -417,7 +450,8 @@ struct files_call *files_move(struct files *f, const char *path, const char *tar
 	struct files_call *c = call_new(f, OP_FILE_MOVE, path, done, user);
 	struct buf body = body_new(c);
 	_cleanup_free_ char *to = NULL;
-	if (!c->err.code && path_canonical(f->workspace, target, &to, &c->err) == 0)
+	if (!c->err.code && path_canonical(&f->view, target, &to, &c->err) == 0 &&
+		check_mounts_itself(f, c->op, to, &c->err) == 0)
 		CHECK(tlv_str(&body, TAG_TARGET, to) == 0);
 	put_u64(&body, TAG_REPLACE, replace);
 	put_u64(&body, TAG_PARENTS, 1);

@@ -19,6 +19,7 @@
 #include "wire/sha256.h"
 
 struct link;
+struct sandbox_mount;
 struct files;
 struct files_call;
 
@@ -28,6 +29,8 @@ void files_free(struct files *f);
 /* Another absolute path that callers may name the workspace by: as code in the sandbox sees it,
  * where that is not /workspace. Copied. */
 void files_set_workspace(struct files *f, const char *path);
+/* The names of what is mounted under /mnt: other mounts are refused with these. Copied; once. */
+void files_set_mounts(struct files *f, const struct sandbox_mount *mounts, size_t n);
 uv_loop_t *files_loop(const struct files *f);
 /* The short form of a path, owned by the caller (path_canonical() of files/path.h). */
 int files_path(const struct files *f, const char *path, char **ret, struct err *err) MUST_CHECK;

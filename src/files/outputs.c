@@ -248,6 +248,21 @@ static char *clean_title(const char *title)
 	return path_printable(title, n > LIMIT_NAME ? str_utf8_trim(title, LIMIT_NAME) : n);
 }
 
+/* What is mounted did not come out of the sandbox, and the person has it. */
+static int check_workspace(const char *path, struct err *err)
+{
+	if (!str_starts(path, "/mnt"))
+		return 0;
+	const char *name = path + strlen("/mnt") + strspn(path + strlen("/mnt"), "/");
+	if (!name[0])
+		return err_set(err, ERR_FILE_REFUSED, EISDIR,
+			"/mnt is the list of mounts; a file of /workspace can be presented");
+	return err_set(err, ERR_FILE_REFUSED, EXDEV,
+		"that file is already on the person's machine, in the mounted folder '%.*s'; files "
+		"of /workspace can be presented",
+		(int)strcspn(name, "/"), name);
+}
+
 struct outputs_call *outputs_present(struct outputs *o, const char *principal, const char *session,
 	struct files *f, const char *path, const char *title, outputs_present_fn done, void *user)
 {
@@ -264,7 +279,8 @@ struct outputs_call *outputs_present(struct outputs *o, const char *principal, c
 	c->out.session = path_printable(session, strlen(session));
 	c->out.title = clean_title(title);
 	c->out.created_us = clock_realtime_us();
-	if (files_path(f, path, &c->out.source_path, &c->err) == 0) {
+	if (files_path(f, path, &c->out.source_path, &c->err) == 0 &&
+		check_workspace(c->out.source_path, &c->err) == 0) {
 		const char *slash = strrchr(c->out.source_path, '/');
 		c->out.name = xstrdup(slash ? slash + 1 : c->out.source_path);
 		if (name_check(c->out.name, &c->err) == 0)

@@ -21,7 +21,9 @@ static const struct {
 	[WIRE_EXISTS] = {ERR_CONFLICT, EEXIST,
 		"it exists already; choose another name, or ask for it to be replaced"},
 	[WIRE_OUTSIDE] = {ERR_FILE_REFUSED, EXDEV,
-		"the path leads out of /workspace and /mnt; copy the file to /workspace first"},
+		"a link in the path leads out of the workspace or mount, and is not followed; "
+		"where "
+		"code can read what it names, copy that into the workspace (run_command: cp)"},
 	[WIRE_NOT_REGULAR] = {ERR_FILE_REFUSED, EINVAL,
 		"only regular files can be used here, and this is none"},
 	[WIRE_IS_DIRECTORY] = {ERR_INVALID_ARGUMENT, EISDIR,

@@ -304,6 +304,7 @@ static int connect_sandbox(struct session *s, struct err *err)
 	s->exec = exec_new(s->link, sandbox->kernels_dir, sandbox->workspace);
 	s->files = files_new(s->link);
 	files_set_workspace(s->files, sandbox->workspace);
+	files_set_mounts(s->files, m->config.mounts, m->config.n_mounts);
 	return 0;
 }
 

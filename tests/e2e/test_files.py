@@ -170,6 +170,16 @@ class Mounts(unittest.TestCase):
             self.assertTrue(client.tool("files", action="write", path="/mnt/sales/y", content="x").is_error)
             self.assertTrue(client.tool("files", action="delete", path="/mnt/sales/x.csv").is_error)
             self.assertTrue(client.tool("files", action="read", path="/mnt/sales/out").is_error)
+            for path, word in (("/mnt/typo/x", "no mount 'typo'; mounts: sales"), ("/home/me/x", "mounts: sales"),
+                               ("a/../b.txt", '".." is not taken')):
+                r = client.tool("files", action="read", path=path)
+                self.assertTrue(r.is_error)
+                self.assertIn(word, r.text)
+            self.assertFalse(client.tool("files", action="stat", path="/mnt").is_error)
+            r = client.tool("present_output", path="/mnt/sales/x.csv")
+            self.assertTrue(r.is_error)
+            self.assertIn("file_refused", r.text)
+            self.assertIn("already on the person's machine, in the mounted folder 'sales'", r.text)
             if harness.PROVIDER == "bubblewrap":
                 r = client.tool("run_command", command="cat /mnt/sales/x.csv; ls /mnt; cat /mnt/sales/out; echo x >/mnt/sales/x.csv; echo x >/mnt/sales/y")
                 self.assertEqual("a,b\n1,2\nsales\n", r.stdout)

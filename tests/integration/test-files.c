@@ -135,6 +135,7 @@ static int open_sandbox(void **state)
 		0);
 	fx->exec = exec_new(fx->link, fx->sandbox->kernels_dir, fx->sandbox->workspace);
 	fx->files = files_new(fx->link);
+	files_set_mounts(fx->files, &mount, 1);
 	files_set_workspace(fx->files, fx->sandbox->workspace);
 	until(&fx->ready);
 	return fx->lost ? -1 : 0;
@@ -347,6 +348,14 @@ static void trees(void **state)
 	good();
 	assert_int_equal(fx->result.n_entries, 1);
 	assert_string_equal(fx->result.entries[0].path, "/mnt/data");
+	(void)files_stat(fx->files, "/mnt/", keep, NULL);
+	good();
+	assert_int_equal(fx->result.stat.kind, FILE_DIRECTORY);
+	(void)files_search(fx->files, "/mnt", NULL, "*.csv", 0, keep, NULL);
+	refused(ERR_INVALID_ARGUMENT, "as /mnt/NAME (mounts: data)");
+	(void)files_search(fx->files, "/mnt/data", NULL, "*.csv", 0, keep, NULL);
+	good();
+	assert_string_equal(fx->result.entries[0].path, "/mnt/data/m.csv");
 	(void)files_list(fx->files, "t/etc", 1, 0, keep, NULL);
 	refused(ERR_FILE_REFUSED, "t/etc");
 	(void)files_move(fx->files, "t/a.csv", "new/dir/c.csv", false, keep, NULL);
@@ -376,6 +385,16 @@ static void refusals(void **state)
 	refused(ERR_FILE_REFUSED, "FIFO");
 	(void)files_write(fx->files, "/mnt/data/x", FILES_REPLACE, 0, "x", 1, keep, NULL);
 	refused(ERR_FILE_REFUSED, "read-only");
+	(void)files_mkdir(fx->files, "/mnt", keep, NULL);
+	refused(ERR_FILE_REFUSED, "read-only");
+	(void)files_move(fx->files, "fifo", "/mnt", false, keep, NULL);
+	refused(ERR_FILE_REFUSED, "read-only");
+	(void)files_read(fx->files, "/mnt", 0, 10, keep, NULL);
+	refused(ERR_INVALID_ARGUMENT, "can only be listed");
+	(void)files_stat(fx->files, "/mnt/typo", keep, NULL);
+	refused(ERR_NO_SUCH_FILE, "no mount 'typo'; mounts: data");
+	(void)files_read(fx->files, "d/../x", 0, 10, keep, NULL);
+	refused(ERR_FILE_REFUSED, "is not taken");
 	(void)files_delete(fx->files, ".", true, keep, NULL);
 	refused(ERR_FILE_REFUSED, "workspace itself");
 	(void)files_search(fx->files, ".", NULL, NULL, 0, keep, NULL);
@@ -537,8 +556,12 @@ static void what_is_not_presented(void **state)
 		enum err_code code;
 		const char *word;
 	} rows[] = {
-		{"../etc/passwd", ERR_FILE_REFUSED, "outside"},
+		{"../etc/passwd", ERR_FILE_REFUSED, "is not taken"},
 		{"/etc/passwd", ERR_FILE_REFUSED, "outside"},
+		{"/mnt/data/m.csv", ERR_FILE_REFUSED,
+			"already on the person's machine, in the mounted folder 'data'"},
+		{"/mnt", ERR_FILE_REFUSED, "of /workspace"},
+		{"/mnt/typo/m.csv", ERR_NO_SUCH_FILE, "no mount 'typo'"},
 		{"link", ERR_FILE_REFUSED, "symbolic link"},
 		{"inlink", ERR_FILE_REFUSED, "symbolic link"},
 		{"dlink/x", ERR_FILE_REFUSED, "symbolic link"},

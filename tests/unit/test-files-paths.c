@@ -29,7 +29,6 @@ static void paths(void **state)
 		{"a", "a", ERR_NONE},
 		{"a//b/./c/", "a/b/c", ERR_NONE},
 		{"/workspace/a/b", "a/b", ERR_NONE},
-		{"a/../b", "a/../b", ERR_NONE}, /* a may be a link: the agent knows */
 		{"/mnt/sales", "/mnt/sales", ERR_NONE},
 		{"/mnt//sales//x.csv", "/mnt/sales/x.csv", ERR_NONE},
 		{"/run/ws/a", "a", ERR_NONE}, /* the workspace's other name */
@@ -41,6 +40,9 @@ static void paths(void **state)
 		{"a\x1b[31m", NULL, ERR_FILE_REFUSED},
 		{"..", NULL, ERR_FILE_REFUSED},
 		{"../etc/passwd", NULL, ERR_FILE_REFUSED},
+		{"a/../b", NULL, ERR_FILE_REFUSED}, /* a may be a link */
+		{"a/..", NULL, ERR_FILE_REFUSED},
+		{"a../..b", "a../..b", ERR_NONE},
 		{"a/../../b", NULL, ERR_FILE_REFUSED},
 		{"/workspace/../etc", NULL, ERR_FILE_REFUSED},
 		{"/workspace-evil/a", NULL, ERR_FILE_REFUSED},
@@ -53,15 +55,21 @@ static void paths(void **state)
 		{"/mnt/..", NULL, ERR_FILE_REFUSED},
 		{"/mnt/sales/../x", NULL, ERR_FILE_REFUSED},
 		{"/mnt/sales/../../etc", NULL, ERR_FILE_REFUSED},
+		{"/mnt/typo/x", NULL, ERR_NO_SUCH_FILE},
+		{"/mnt/sale", NULL, ERR_NO_SUCH_FILE},
+		{"/mnt/saless", NULL, ERR_NO_SUCH_FILE},
+		{"/mnt/.", NULL, ERR_NO_SUCH_FILE},
 		{"/mntx/sales", NULL, ERR_FILE_REFUSED},
 		{"/etc/passwd", NULL, ERR_FILE_REFUSED},
 		{"/", NULL, ERR_FILE_REFUSED},
 		{"/proc/self/root/workspace", NULL, ERR_FILE_REFUSED},
 	};
+	char *mounts[] = {(char *)"data", (char *)"sales"};
+	const struct path_view view = {"/run/ws", mounts, ARRAY_SIZE(mounts)};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_free_ char *got = NULL;
 		struct err err = {0};
-		int r = path_canonical("/run/ws", rows[i].in, &got, &err);
+		int r = path_canonical(&view, rows[i].in, &got, &err);
 		assert_int_equal(err.code, rows[i].code);
 		assert_int_equal(r < 0, rows[i].code != ERR_NONE);
 		if (r == 0)
@@ -70,21 +78,59 @@ static void paths(void **state)
 			assert_true(str_utf8_valid(err.text, strlen(err.text)) &&
 				    !strpbrk(err.text, "\n\x1b"));
 	}
+	static const struct path_view bare = {0};
 	struct err err = {0};
 	char *got = NULL;
-	assert_true(path_canonical(NULL, "/etc/passwd", &got, &err) < 0);
-	assert_non_null(strstr(err.text, "/workspace"));
-	assert_non_null(strstr(err.text, "copy the file into the workspace first"));
 	char longer[LIMIT_PATH + 2];
 	memset(longer, 'a', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
-	assert_true(path_canonical(NULL, longer, &got, &err) < 0);
+	assert_true(path_canonical(&bare, longer, &got, &err) < 0);
 	assert_int_equal(err.code, ERR_INVALID_ARGUMENT);
 	longer[LIMIT_NAME + 1] = '\0';
-	assert_true(path_canonical(NULL, longer, &got, &err) < 0);
+	assert_true(path_canonical(&bare, longer, &got, &err) < 0);
 	longer[LIMIT_NAME] = '\0';
-	assert_int_equal(path_canonical(NULL, longer, &got, &err), 0);
+	assert_int_equal(path_canonical(&bare, longer, &got, &err), 0);
 	free(got);
+}
+
+/* A refusal says what to do next: what leads nowhere is not advised. */
+static void refusals_lead_on(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path;
+		size_t n_mounts;
+		const char *has, *has_not;
+	} rows[] = {
+		{"/etc/passwd", 2, "cp", "--mount"},
+		{"/tmp/x", 0, "cp", "--mount"},
+		{"/usr/share/dict/words", 2, "cp", "--mount"},
+		{"/home/me/x.csv", 2, "--mount", "cp"},
+		{"/home/me/x.csv", 2, "mounts: data, sales", "cp"},
+		{"/usrx", 0, "no folder is mounted", "cp"},
+		{"/mnt/typo/x", 2, "no mount 'typo'; mounts: data, sales", "cp"},
+		{"/mnt/typo", 1, "no mount 'typo'; mounts: data", "sales"},
+		{"/mnt/typo", 0, "no mount 'typo'; no folder is mounted", "cp"},
+		{"a/../b.txt", 2, "\"..\" is not taken", "cp"},
+		{"../b.txt", 2, "\"..\" is not taken", "cp"},
+		{"/mnt/../x", 2, "\"..\" is not taken", "cp"},
+	};
+	char *mounts[] = {(char *)"data", (char *)"sales"};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct path_view view = {NULL, mounts, rows[i].n_mounts};
+		struct err err = {0};
+		char *got = NULL;
+		assert_true(path_canonical(&view, rows[i].path, &got, &err) < 0);
+		if (!strstr(err.text, rows[i].has) || strstr(err.text, rows[i].has_not))
+			fail_msg("%s: %s", rows[i].path, err.text);
+	}
+	char name[65], text[PATH_MOUNTS], *many[LIMIT_MOUNTS];
+	memset(name, 'm', 64);
+	name[64] = '\0';
+	for (size_t i = 0; i < LIMIT_MOUNTS; i++)
+		many[i] = name;
+	path_mounts(&(struct path_view){NULL, many, LIMIT_MOUNTS}, text);
+	assert_true(strlen(text) < PATH_MOUNTS && strstr(text, ", …"));
 }
 
 static void what_is_shown_is_harmless(void **state)
@@ -278,6 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths),
+		cmocka_unit_test(refusals_lead_on),
 		cmocka_unit_test(what_is_shown_is_harmless),
 		cmocka_unit_test(names),
 		cmocka_unit_test(edits),
