@@ -26,8 +26,10 @@
 #define CREDIT_MAX 0x7fffffffU
 #define PING_MAX   64
 /* Who started the sandbox often knows why it ended, a moment after its link broke: until then the
- * loss is not reported. */
-#define EXPLAIN_MS 100
+ * loss is not reported. A sandbox that never came up always has words of its launcher to wait for,
+ * which come when its processes are reaped: on a busy machine that takes a while. */
+#define EXPLAIN_MS       100
+#define EXPLAIN_START_MS 2000
 /* Reads of a lost link: many times what a socket's buffer holds, an end for an agent that lives on
  * and keeps sending. */
 #define LAST_READS 64
@@ -98,7 +100,8 @@ static void lose(struct link *l, enum err_code code, int errnum, const char *fmt
 	(void)err_set(&l->why, code, errnum, "%s", text);
 	l->lost = true;
 	(void)uv_poll_stop(&l->poll);
-	(void)uv_timer_start(&l->timer, on_timer, code == ERR_SANDBOX_LOST ? EXPLAIN_MS : 0, 0);
+	uint64_t wait = l->state == LINK_READY ? EXPLAIN_MS : EXPLAIN_START_MS;
+	(void)uv_timer_start(&l->timer, on_timer, code == ERR_SANDBOX_LOST ? wait : 0, 0);
 }
 
 static void broke_protocol(struct link *l, const char *how)
@@ -587,7 +590,8 @@ int link_open(struct link *l, uint16_t op, const struct buf *body,
 {
 	uint8_t head[2];
 	size_t n = body ? body->len : 0;
-	if (l->lost)
+	/* Lost, but why is not known yet: this stream hears of it with the others. */
+	if (l->reported || l->closed)
 		return -ENOTCONN;
 	if (n > LIMIT_FRAME_PAYLOAD - sizeof(head))
 		return -EMSGSIZE;

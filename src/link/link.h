@@ -47,7 +47,8 @@ uv_loop_t *link_loop(const struct link *l);
 /* Why it was lost, or NULL while it is not. */
 const struct err *link_lost_reason(const struct link *l);
 /* Loses the link for a reason known elsewhere (the sandbox's process ended): as if the peer had
- * gone. Where the link broke by itself less than 100 ms ago, this still becomes the reason. */
+ * gone. Where the link broke by itself less than 100 ms ago (2 s, where it was never ready), this
+ * still becomes the reason. */
 void link_fail(struct link *l, const struct err *why);
 
 struct link_stream_events {
@@ -63,8 +64,8 @@ struct link_stream_events {
 
 /* Opens a stream for one operation; body holds TLVs (copied; NULL: none), as events are. Members of
  * events may be NULL; a message or bytes that nobody takes break the protocol. -ENOBUFS where
- * LIMIT_STREAMS are open or the queue is full, -ENOTCONN where the link is lost, -EMSGSIZE where
- * body does not fit a frame. */
+ * LIMIT_STREAMS are open or the queue is full, -ENOTCONN where the link's loss was reported (before
+ * that, end() comes with WIRE_GONE), -EMSGSIZE where body does not fit a frame. */
 int link_open(struct link *l, uint16_t op, const struct buf *body,
 	const struct link_stream_events *events, void *user, struct link_stream **ret) MUST_CHECK;
 /* Sends as much of p[0..n) as credit allows, copied; fin goes out with the last byte (or alone).
