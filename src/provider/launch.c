@@ -160,9 +160,12 @@ static void stage(const struct launch *l)
 static void limits(void)
 {
 	/* 1 byte is the value at which the kernel does not start a core_pattern program, which runs
-	 * as the host's root; at 0 it does. */
-	const struct rlimit core = {1, 1};
-	if (setrlimit(RLIMIT_CORE, &core) < 0)
+	 * as the host's root; at 0 it does (core(5)). Where the hard limit of who started the
+	 * broker is 0 already, 1 is out of reach, and a crash inside is seen by such a program, as
+	 * every crash on that host is: nothing else keeps it away, for exec makes a process
+	 * dumpable again. */
+	const struct rlimit best = {1, 1}, none = {0, 0};
+	if (setrlimit(RLIMIT_CORE, &best) < 0 && setrlimit(RLIMIT_CORE, &none) < 0)
 		fail("RLIMIT_CORE", NULL);
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -554,6 +555,24 @@ static void test_probe(void)
 	tap_ok(same_traces(&before, &after), "probe leaves nothing");
 }
 
+/* Container engines and careful administrators start services without core files. Cannot be undone:
+ * the last test. */
+static void test_no_core_files(void)
+{
+	struct box b;
+	struct box_result r;
+	const struct rlimit none = {0, 0};
+	CHECK(setrlimit(RLIMIT_CORE, &none) == 0);
+	box_init(&b, &host);
+	if (tap_ok(box_open(&b, host.provider), "a sandbox where the hard RLIMIT_CORE is 0"))
+		tap_ok(box_run(&b, "ulimit -Hc; ulimit -Sc", 5 * USEC_PER_SEC, &r) &&
+				strcmp(r.out, "0\n0\n") == 0,
+			"has 0, too");
+	else
+		tap_note("%s", b.why.text);
+	(void)box_close(&b);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3) {
@@ -586,6 +605,7 @@ int main(int argc, char **argv)
 	test_long_path();
 	test_dead_broker();
 	test_uids_used_up();
+	test_no_core_files();
 	tap_ok(box_host_done(&host), "the runtime directory is empty at the end");
 	return tap_done();
 }
