@@ -18,6 +18,7 @@
 #include "agent/child.h"
 #include "agent/tree.h"
 #include "base/fd.h"
+#include "base/sig.h"
 
 /* Between two passes over a tree that is being killed. */
 #define PASS_PAUSE_MS 1
@@ -60,20 +61,10 @@ static int leader_descriptors(const struct supervise_spec *spec, int error_fd)
 	return n - 1;
 }
 
-static void reset_signals(void)
-{
-	struct sigaction normal = {.sa_handler = SIG_DFL};
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &normal, NULL); /* KILL and STOP say no */
-	sigset_t none;
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 NORETURN static void leader_main(const struct supervise_spec *spec, int error_fd)
 {
 	(void)setsid();
-	reset_signals();
+	sig_reset();
 	const char *name = NULL;
 	int r = child_confine(spec->config, &name);
 	if (r < 0)

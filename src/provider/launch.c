@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sig.h"
 
 /* As env(1), timeout(1) and docker have it: the tool failed, not the program. */
 #define EXIT_LAUNCH  125
@@ -100,16 +101,6 @@ static void standard_fds(const struct launch *l)
 	if (null < 0 || dup2(l->stderr_fd, STDERR_FILENO) < 0 || dup2(null, STDIN_FILENO) < 0 ||
 		dup2(null, STDOUT_FILENO) < 0)
 		fail("open", "/dev/null");
-}
-
-static void default_signals(void)
-{
-	const struct sigaction normal = {.sa_handler = SIG_DFL};
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &normal, NULL); /* KILL and STOP say no */
-	sigset_t none;
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static void join_groups(const struct launch *l, bool born_in_group)
@@ -206,7 +197,7 @@ static void place_fds(const struct launch *l)
 NORETURN static void child(const struct launch *l, bool born_in_group)
 {
 	standard_fds(l);
-	default_signals();
+	sig_reset();
 	join_groups(l, born_in_group);
 	stage(l);
 	limits();

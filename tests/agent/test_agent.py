@@ -1,7 +1,10 @@
 """The real scb-agent, unconfined, driven over its link."""
 
+import ctypes
 import os
+import platform
 import random
+import signal
 import struct
 import sys
 import time
@@ -394,6 +397,26 @@ class Jobs(Case):
         for line in r.stdout.split(b"\n")[1:3]:
             self.assertEqual(int(line.split()[1], 16), 0)
 
+    @unittest.skipUnless(platform.machine() == "x86_64", "numbers of system calls")
+    def test_signals_that_libc_hides(self):
+        # 32 and 33, which only the kernel's own calls reach: an agent inherits them, a job must not.
+        libc, rt_sigaction, rt_sigprocmask = ctypes.CDLL(None), 13, 14
+        ignored = struct.pack("QQQQ", signal.SIG_IGN, 0, 0, 0)
+        mask = struct.pack("Q", 0b11 << 31)
+        for number in (32, 33):
+            self.assertEqual(libc.syscall(rt_sigaction, number, ignored, None, 8), 0)
+        self.assertEqual(libc.syscall(rt_sigprocmask, signal.SIG_BLOCK, mask, None, 8), 0)
+        try:
+            agent = Agent()
+            self.addCleanup(agent.stop)
+        finally:
+            self.assertEqual(libc.syscall(rt_sigprocmask, signal.SIG_UNBLOCK, mask, None, 8), 0)
+        inherited = open(f"/proc/{agent.process.pid}/status").read()
+        self.assertRegex(inherited, r"SigIgn:\t000000018000.000")
+        r = self.ok(agent.client().run("grep -E 'Sig(Blk|Ign)' /proc/self/status"))
+        for line in r.stdout.splitlines():
+            self.assertEqual(int(line.split()[1], 16), 0)
+
     def test_stdin_is_empty(self):
         r = self.run_ok("cat; echo end")
         self.assertEqual(r.stdout, b"end\n")
@@ -560,10 +583,14 @@ class Jobs(Case):
                          [(2, 1, b"1\n"), (1, 3, b"o2")])
 
     def test_a_program_that_prints_without_end(self):
-        r = self.run_ok("yes 0123456789abcde", timeout_ms=1500)
-        self.assertEqual(r.reason, REASON_TIMEOUT)
-        total = r.stdout_total
-        self.assertGreater(total, 64 << 20, "the machine was too busy for this test")
+        for timeout_ms in (1500, 6000, 24000):  # on a busy machine it takes longer
+            r = self.run_ok("yes 0123456789abcde", timeout_ms=timeout_ms)
+            self.assertEqual(r.reason, REASON_TIMEOUT)
+            total = r.stdout_total
+            if total > 64 << 20:
+                break
+        else:
+            self.skipTest(f"a program printed {total >> 20} MiB only in {timeout_ms} ms")
         self.assertEqual(r.stdout_lost, total - (64 << 20))
         self.assertLess(self.agent.memory_kib(), 72 * 1024)
         line = b"0123456789abcde\n"
