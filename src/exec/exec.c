@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "exec/exec_call.h"
@@ -54,13 +55,67 @@ static struct exec_call *first_failed(struct exec *x)
 	return NULL;
 }
 
+/* A call whose deadline has passed; without one, *ret_next_us is the earliest that is to come. */
+static struct exec_call *first_late(struct exec *x, uint64_t now_us, uint64_t *ret_next_us)
+{
+	*ret_next_us = 0;
+	list_for_each (c, next, &x->calls, struct exec_call, calls) {
+		if (c->deadline_us == 0)
+			continue;
+		if (!link_was_ready(x->link)) /* the start has a limit of its own */
+			c->deadline_us = MAX(c->deadline_us, now_us + EXEC_GRACE_US);
+		if (c->deadline_us <= now_us)
+			return c;
+		if (*ret_next_us == 0 || c->deadline_us < *ret_next_us)
+			*ret_next_us = c->deadline_us;
+	}
+	return NULL;
+}
+
+static void call_late(struct exec_call *c)
+{
+	struct err err;
+	if (c->stream)
+		link_reset(c->stream);
+	c->stream = NULL;
+	if (!c->type->late) {
+		(void)err_set(&err, ERR_TIMEOUT, ETIMEDOUT,
+			"%s: the sandbox does not answer; try again, or close the session and open "
+			"a new one",
+			c->what);
+		call_finish(c, &err, false);
+		return;
+	}
+	list_remove(&c->calls);
+	c->type->late(c);
+	call_free(c);
+}
+
 static void on_timer(uv_timer_t *t)
 {
 	/* A callback may free exec: its memory stays until the loop has closed this timer, and its
 	 * list is empty then. */
 	struct exec *x = t->data;
-	for (struct exec_call *c; (c = first_failed(x));)
+	struct exec_call *c;
+	uint64_t now_us = clock_monotonic_us(), next_us;
+	while ((c = first_failed(x)))
 		call_finish(c, c->err, false);
+	while ((c = first_late(x, now_us, &next_us)))
+		call_late(c);
+	if (first_failed(x))
+		next_us = now_us;
+	if (next_us)
+		(void)uv_timer_start(
+			t, on_timer, (next_us - now_us + USEC_PER_MSEC - 1) / USEC_PER_MSEC, 0);
+}
+
+void exec_call_within(struct exec_call *c, uint64_t us)
+{
+	uv_timer_t *t = &c->exec->timer;
+	uint64_t ms = (us + EXEC_GRACE_US) / USEC_PER_MSEC;
+	c->deadline_us = clock_monotonic_us() + us + EXEC_GRACE_US;
+	if (!uv_is_active((uv_handle_t *)t) || uv_timer_get_due_in(t) > ms)
+		(void)uv_timer_start(t, on_timer, ms, 0);
 }
 
 void exec_call_fail(struct exec_call *c, enum err_code code, int errnum, const char *fmt, ...)
@@ -248,6 +303,7 @@ static const struct exec_call_type usage_type = {.end = usage_end, .finish = usa
 struct exec_call *exec_usage(struct exec *x, exec_usage_fn done, void *user)
 {
 	struct usage_call *u = exec_call_new(x, &usage_type, sizeof(*u), "usage");
+	exec_call_within(&u->call, EXEC_ANSWER_US);
 	u->done = done;
 	u->user = user;
 	exec_call_open(&u->call, OP_USAGE, NULL, 0);

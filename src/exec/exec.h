@@ -90,10 +90,12 @@ struct exec_status {
 	uint64_t started_us;   /* CLOCK_REALTIME; 0: not started */
 	uint64_t duration_us;
 	char *command; /* the first bytes of what runs; lists only */
+	bool unheard;  /* JOB_RUNNING only because the sandbox did not answer in time */
 };
 void exec_status_done(struct exec_status *s);
 
-/* status is NULL where err is not, and is gone after the call (members may be taken with TAKE_PTR).
+/* Called at the latest 2 s after wait_us, whatever the agent does, once the sandbox has started.
+ * status is NULL where err is not, and is gone after the call (members may be taken with TAKE_PTR).
  * A sandbox that is lost while a job runs is a status with REASON_SANDBOX_LOST. */
 typedef void (*exec_done_fn)(void *user, struct exec_status *status, const struct err *err);
 

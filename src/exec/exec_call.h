@@ -11,7 +11,8 @@ struct exec {
 	char *kernels_dir, *workspace;
 	struct list calls;   /* those that have not called back */
 	struct list kernels; /* of struct exec_kernel_ref */
-	uv_timer_t timer;    /* due at once when a call has failed before it reached the link */
+	uv_timer_t timer;    /* due at once when a call has failed before it reached the link, else
+				when the first of them is late */
 };
 
 /* What is known here of a kernel, to start it once and to notice that it was replaced. */
@@ -35,6 +36,9 @@ struct exec_call_type {
 	void (*writable)(struct exec_call *c);
 	/* An END that is no error for this kind of call; end() is not called then. */
 	bool (*forgives)(const struct exec_call *c, enum wire_status status);
+	/* The deadline has passed without an answer; instead of finish(). NULL: that is an error
+	 * (ERR_TIMEOUT). */
+	void (*late)(struct exec_call *c);
 	/* Once; err is NULL where all went well. Calls the user back. lost: the link went while the
 	 * call was on its way. */
 	void (*finish)(struct exec_call *c, const struct err *err, bool lost);
@@ -49,6 +53,7 @@ struct exec_call {
 	const struct exec_call_type *type;
 	struct link_stream *stream; /* NULL: failed, about to say so */
 	struct err *err;            /* why */
+	uint64_t deadline_us;       /* CLOCK_MONOTONIC; 0: the answer may take any time */
 	bool bad;                   /* the agent said what makes no sense */
 	char what[64];              /* for errors: "job j-…" */
 };
@@ -62,6 +67,13 @@ void exec_call_open(struct exec_call *c, uint16_t op, const struct buf *body, in
 /* The call will end with this error, from the loop. */
 void exec_call_fail(struct exec_call *c, enum err_code code, int errnum, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
+
+/* The agent is hostile or may hang: the caller is answered when so long has passed since now, and
+ * EXEC_GRACE_US. The time does not run while the sandbox still starts. */
+void exec_call_within(struct exec_call *c, uint64_t us);
+#define EXEC_GRACE_US (2 * USEC_PER_SEC)
+/* For what an agent answers at once; a kernel needs LIMIT_KILL_GRACE_US and more to be ended. */
+#define EXEC_ANSWER_US (10 * USEC_PER_SEC)
 
 /* Room for a request: an OPEN frame has two bytes of operation before it. */
 #define EXEC_BODY_MAX (LIMIT_FRAME_PAYLOAD - 2)

@@ -93,6 +93,20 @@ static void job_finish(struct exec_call *c, const struct err *err, bool lost)
 		j->done(j->user, err ? NULL : &j->status, err);
 }
 
+/* No word within wait_us: as far as anybody knows the job runs. */
+static void job_late(struct exec_call *c)
+{
+	struct job_call *j = (struct job_call *)c;
+	struct exec_status *s = &j->status;
+	memcpy(s->job, j->job, sizeof(s->job));
+	s->kind = j->kind ? j->kind : JOB_KIND_COMMAND;
+	s->state = JOB_RUNNING;
+	s->unheard = true;
+	s->kernel = j->kernel ? xstrdup(j->kernel->name) : NULL;
+	s->duration_us = clock_monotonic_us() - j->asked_us;
+	j->done(j->user, s, NULL);
+}
+
 static void job_done(struct exec_call *c)
 {
 	struct job_call *j = (struct job_call *)c;
@@ -106,12 +120,14 @@ static const struct exec_call_type job_type = {
 	.msg = job_msg,
 	.end = job_end,
 	.finish = job_finish,
+	.late = job_late,
 	.done = job_done,
 };
 
-static struct job_call *job_new(struct exec *x, const char *job, exec_done_fn done, void *user)
+static struct job_call *job_new(
+	struct exec *x, const char *what, const char *job, exec_done_fn done, void *user)
 {
-	struct job_call *j = exec_call_new(x, &job_type, sizeof(*j), "job %.40s", job);
+	struct job_call *j = exec_call_new(x, &job_type, sizeof(*j), "%s %.40s", what, job);
 	if (id_valid('j', job))
 		memcpy(j->job, job, sizeof(j->job));
 	else
@@ -125,7 +141,7 @@ static struct job_call *job_new(struct exec *x, const char *job, exec_done_fn do
 struct exec_call *exec_wait(
 	struct exec *x, const char *job, uint64_t wait_us, exec_done_fn done, void *user)
 {
-	struct job_call *j = job_new(x, job, done, user);
+	struct job_call *j = job_new(x, "job", job, done, user);
 	if (j->call.err)
 		return &j->call;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
@@ -133,6 +149,7 @@ struct exec_call *exec_wait(
 	r = r ? r : tlv_u64(&b, TAG_WAIT_MS, to_ms(wait_us));
 	r = r ? r : tlv_u64(&b, TAG_INLINE, LIMIT_INLINE_OUTPUT);
 	exec_call_open(&j->call, OP_JOB_WAIT, &b, r);
+	exec_call_within(&j->call, wait_us);
 	return &j->call;
 }
 
@@ -214,7 +231,8 @@ static bool check_request(struct job_call *j, const struct exec_request *req)
 struct exec_call *exec_run(
 	struct exec *x, const struct exec_request *req, exec_done_fn done, void *user)
 {
-	struct job_call *j = job_new(x, req->job, done, user);
+	const char *what = req->kind == JOB_KIND_CELL ? "cell" : "job";
+	struct job_call *j = job_new(x, what, req->job, done, user);
 	j->kind = req->kind;
 	if (j->call.err || !check_request(j, req))
 		return &j->call;
@@ -231,6 +249,7 @@ struct exec_call *exec_run(
 	if (r == 0 && j->kernel)
 		exec_kernel_start(x, j->kernel);
 	exec_call_open(&j->call, OP_JOB_START, &b, r);
+	exec_call_within(&j->call, req->wait_us);
 	if (j->call.stream && req->stdin_len)
 		(void)exec_input(
 			x, req->job, req->stdin_data, req->stdin_len, !req->stdin_open, NULL, NULL);
@@ -271,6 +290,17 @@ static void input_finish(struct exec_call *c, const struct err *err, bool lost)
 		i->done(i->user, err ? 0 : i->accepted, err);
 }
 
+static void input_late(struct exec_call *c)
+{
+	struct input_call *i = (struct input_call *)c;
+	struct err err;
+	(void)err_set(&err, ERR_TIMEOUT, ETIMEDOUT,
+		"%s: not all of it was taken in time; a program that does not read its stdin takes "
+		"64 KB",
+		c->what);
+	i->done(i->user, 0, &err);
+}
+
 static void input_done(struct exec_call *c)
 {
 	free(((struct input_call *)c)->bytes);
@@ -280,13 +310,14 @@ static const struct exec_call_type input_type = {
 	.end = input_end,
 	.writable = input_pump,
 	.finish = input_finish,
+	.late = input_late,
 	.done = input_done,
 };
 
 struct exec_call *exec_input(struct exec *x, const char *job, const void *p, size_t n,
 	bool close_after, exec_input_fn done, void *user)
 {
-	struct input_call *i = exec_call_new(x, &input_type, sizeof(*i), "job %.40s", job);
+	struct input_call *i = exec_call_new(x, &input_type, sizeof(*i), "input of %.40s", job);
 	i->done = done;
 	i->user = user;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
@@ -301,6 +332,8 @@ struct exec_call *exec_input(struct exec *x, const char *job, const void *p, siz
 			(int)(LIMIT_STDIN / MIB));
 		return &i->call;
 	}
+	if (done) /* what is given with a job is read whenever the program reads */
+		exec_call_within(&i->call, EXEC_ANSWER_US);
 	i->bytes = xmemdup(p, n);
 	i->n = n;
 	exec_call_open(&i->call, OP_JOB_INPUT, &b, tlv_u64(&b, TAG_CLOSE, close_after));
@@ -373,6 +406,7 @@ struct exec_call *exec_read(struct exec *x, const char *job, enum wire_channel c
 {
 	struct read_call *r = exec_call_new(x, &read_type, sizeof(*r), "job %.40s", job);
 	CHECK(length <= LIMIT_READ_TEXT);
+	exec_call_within(&r->call, EXEC_ANSWER_US);
 	buf_init(&r->read.bytes, length);
 	r->done = done;
 	r->user = user;
@@ -431,6 +465,7 @@ static const struct exec_call_type list_type = {
 struct exec_call *exec_list(struct exec *x, exec_list_fn done, void *user)
 {
 	struct list_call *l = exec_call_new(x, &list_type, sizeof(*l), "jobs");
+	exec_call_within(&l->call, EXEC_ANSWER_US);
 	l->done = done;
 	l->user = user;
 	exec_call_open(&l->call, OP_JOB_LIST, NULL, 0);

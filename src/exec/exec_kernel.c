@@ -151,6 +151,7 @@ static struct simple_call *simple_new(
 	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), "%s %.40s", what, name);
 	s->done = done;
 	s->user = user;
+	exec_call_within(&s->call, EXEC_ANSWER_US);
 	return s;
 }
 
@@ -249,6 +250,7 @@ static const struct exec_call_type kernels_type = {
 struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user)
 {
 	struct kernels_call *k = exec_call_new(x, &kernels_type, sizeof(*k), "kernels");
+	exec_call_within(&k->call, EXEC_ANSWER_US);
 	k->done = done;
 	k->user = user;
 	exec_call_open(&k->call, OP_KERNEL_LIST, NULL, 0);

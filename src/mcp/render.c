@@ -354,6 +354,12 @@ static void render_headline(
 			s->queue_position, s->job);
 		return;
 	}
+	if (s->unheard) {
+		PUT("no word from the sandbox in time. Ask again with job action=wait job=%s, or "
+		    "close the session\n",
+			s->job);
+		return;
+	}
 	if (s->state == JOB_RUNNING) {
 		PUT("still running. Get the result with job action=wait job=%s\n", s->job);
 		return;
