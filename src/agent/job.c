@@ -260,10 +260,10 @@ void job_start_failed(struct job *j, enum supervise_step step, int errnum, const
 	if (errnum == EAGAIN) {
 		job_finish(j, REASON_TOO_MANY_PROCESSES, EVIDENCE_MEASURED);
 	} else if (step == STEP_CWD) {
-		enum wire_status s = errnum == ENOENT    ? WIRE_NOT_FOUND
-				     : errnum == ENOTDIR ? WIRE_NOT_DIRECTORY
-				     : errnum == EACCES  ? WIRE_DENIED
-							 : WIRE_IO;
+		/* WIRE_NOT_FOUND would say that there is no such job */
+		enum wire_status s = errnum == ENOENT || errnum == ENOTDIR ? WIRE_NOT_DIRECTORY
+				     : errnum == EACCES                    ? WIRE_DENIED
+									   : WIRE_IO;
 		job_fail(j, s, errnum, "working directory %.200s: %s",
 			j->cwd ? j->cwd : config->workspace, why);
 	} else if (step == STEP_EXEC && errnum != E2BIG) {

@@ -52,6 +52,37 @@ static const struct {
 	[WIRE_CANCELLED] = {ERR_CANCELLED, ECANCELED, "it was cancelled"},
 };
 
+/* Where the general sentence, which is about files, does not fit what was asked for. */
+static const struct {
+	const char *of; /* first word of what was asked for */
+	enum wire_status status;
+	enum err_code code;
+	const char *sentence;
+} special[] = {
+	{"job", WIRE_NOT_FOUND, ERR_NO_SUCH_JOB,
+		"there is no such job in this session; list its jobs to see what there is"},
+	{"job", WIRE_NOT_DIRECTORY, ERR_NO_SUCH_FILE,
+		"cwd names no directory of the sandbox; make it first, or leave cwd out"},
+	{"job", WIRE_DENIED, ERR_IO, "the directory that cwd names may not be entered"},
+	{"input", WIRE_NOT_FOUND, ERR_NO_SUCH_JOB,
+		"there is no such job in this session; list its jobs to see what there is"},
+	{"input", WIRE_GONE, ERR_INVALID_ARGUMENT,
+		"the job takes no input: it has ended, closed its stdin, or was started without "
+		"stdin_open"},
+	{"cell", WIRE_NOT_FOUND, ERR_SANDBOX_LOST,
+		"its interpreter is not there; run it again, which starts a new one"},
+	{"kernel", WIRE_NOT_FOUND, ERR_INVALID_ARGUMENT,
+		"there is no such kernel in this session; running code in it starts it"},
+	{"kernel", WIRE_CONFLICT, ERR_CONFLICT,
+		"an interpreter of this name was started by another build of scb; restart it"},
+};
+
+static bool first_word_is(const char *what, const char *word)
+{
+	size_t n = strlen(word);
+	return strncmp(what, word, n) == 0 && (what[n] == ' ' || what[n] == '\0');
+}
+
 int link_status_error(
 	enum wire_status status, const char *what, const char *agent_text, struct err *err)
 {
@@ -65,13 +96,11 @@ int link_status_error(
 			what);
 	enum err_code code = table[status].code;
 	const char *sentence = table[status].sentence;
-	if (status == WIRE_NOT_FOUND && str_starts(what, "job")) {
-		code = ERR_NO_SUCH_JOB;
-		sentence = "there is no such job in this session; list its jobs to see what there "
-			   "is";
-	} else if (status == WIRE_NOT_FOUND && str_starts(what, "kernel")) {
-		code = ERR_INVALID_ARGUMENT;
-		sentence = "there is no such kernel in this session; running code in it starts it";
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++) {
+		if (special[i].status != status || !first_word_is(what, special[i].of))
+			continue;
+		code = special[i].code;
+		sentence = special[i].sentence;
 	}
 	return err_set(err, code, table[status].errnum, "%.*s: %s%s%.*s%s", what_n, what, sentence,
 		text_n ? " (" : "", text_n, text_n ? agent_text : "", text_n ? ")" : "");

@@ -5,9 +5,9 @@
 #include "wire/proto.h"
 #include "wire/tlv.h"
 
-/* WIRE_OK is 0 and leaves *err alone. what is the thing asked for: "job j-…", "kernel python",
- * "file x" (its first word chooses between ERR_NO_SUCH_JOB and ERR_NO_SUCH_FILE); agent_text what
- * the agent says about it (hostile; may be NULL). */
+/* WIRE_OK is 0 and leaves *err alone. what is the thing asked for: "job j-…", "cell j-…" (to
+ * be run), "input of j-…", "kernel python", "file x"; its first word chooses code and sentence.
+ * agent_text what the agent says about it (hostile; may be NULL). */
 int link_status_error(
 	enum wire_status status, const char *what, const char *agent_text, struct err *err);
 /* The TEXT of an END as one line of valid UTF-8, "" where there is none. */

@@ -359,7 +359,7 @@ class Jobs(Case):
         self.status(self.c.wait_job(self.c.job), "WIRE_NO_INTERPRETER")
 
     def test_a_working_directory_that_is_not_there(self):
-        r = self.status(self.c.run("pwd", cwd="/no/such"), "WIRE_NOT_FOUND")
+        r = self.status(self.c.run("pwd", cwd="/no/such"), "WIRE_NOT_DIRECTORY")
         self.assertIn("/no/such", r.text("text"))
         self.status(self.c.run("pwd", cwd="/etc/passwd"), "WIRE_NOT_DIRECTORY")
 

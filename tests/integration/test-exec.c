@@ -381,7 +381,7 @@ static void standard_input(void **state)
 	assert_stdout("<first> <second>\nrest");
 	(void)exec_input(fx->exec, job, "more", 4, true, on_input, NULL);
 	until(&fx->answered);
-	assert_int_equal(fx->err.code, ERR_NO_SUCH_JOB);
+	assert_int_equal(fx->err.code, ERR_INVALID_ARGUMENT);
 }
 
 static void read_output(enum wire_channel channel, uint64_t offset, uint64_t length)
@@ -498,6 +498,11 @@ static void unknown_and_refused(void **state)
 	assert_int_equal(fx->err.code, ERR_LIMIT_REACHED);
 	shell(large);
 	assert_int_equal(fx->err.code, ERR_LIMIT_REACHED);
+	run(&(struct exec_request){.shell_text = "true", .cwd = "/nowhere"});
+	assert_int_equal(fx->err.code, ERR_NO_SUCH_FILE);
+	assert_non_null(strstr(fx->err.text, "/nowhere"));
+	wait_for_job(); /* and says the same again */
+	assert_int_equal(fx->err.code, ERR_NO_SUCH_FILE);
 	/* Abandoned calls do not call back, and their jobs go on. */
 	id_new('j', job);
 	struct exec_request r = {.kind = JOB_KIND_COMMAND,

@@ -363,6 +363,25 @@ static void every_status_has_words(void **state)
 	(void)exec_wire_error(WIRE_NOT_FOUND, "file x", "", &e);
 	assert_int_equal(e.code, ERR_NO_SUCH_FILE);
 	assert_null(strchr(e.text, '('));
+	static const struct {
+		const char *what;
+		enum wire_status status;
+		enum err_code code;
+		const char *says;
+	} special[] = {
+		{"job j-1", WIRE_NOT_DIRECTORY, ERR_NO_SUCH_FILE, "cwd"},
+		{"job j-1", WIRE_DENIED, ERR_IO, "cwd"},
+		{"input of j-1", WIRE_GONE, ERR_INVALID_ARGUMENT, "stdin_open"},
+		{"input of j-1", WIRE_NOT_FOUND, ERR_NO_SUCH_JOB, "no such job"},
+		{"cell j-1", WIRE_NOT_FOUND, ERR_SANDBOX_LOST, "interpreter"},
+		{"jobs", WIRE_NOT_FOUND, ERR_NO_SUCH_FILE, "no such file"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++) {
+		(void)exec_wire_error(special[i].status, special[i].what, "why", &e);
+		assert_int_equal(e.code, special[i].code);
+		assert_non_null(strstr(e.text, special[i].says));
+		assert_non_null(strstr(e.text, "(why)"));
+	}
 	(void)exec_wire_error(WIRE_NOT_FOUND, "job j-1", NULL, &e);
 	assert_int_equal(e.code, ERR_NO_SUCH_JOB);
 	(void)exec_wire_error(WIRE_NOT_FOUND, "kernel k", NULL, &e);
