@@ -39,7 +39,7 @@ struct serve {
 	struct store *store;
 	struct outputs *outputs;
 	struct sessions *sessions;
-	struct err no_sessions;
+	struct err no_sessions, no_outputs;
 	struct mcp_server *server;
 	struct mcp_conn *conn;
 	struct stdio *stdio;
@@ -259,9 +259,8 @@ static int open_parts(struct serve *s, struct err *err)
 	if (r < 0)
 		return r;
 
-	struct err why = {0};
-	if (outputs_open(s->outputs_dir, &s->outputs, &why) < 0)
-		log_warning("present_output will not work: %s", why.text);
+	if (outputs_open(s->outputs_dir, &s->outputs, &s->no_outputs) < 0)
+		log_warning("present_output will not work: %s", s->no_outputs.text);
 	else
 		(void)outputs_expire(s->outputs);
 	return 0;
@@ -288,6 +287,7 @@ static void start(struct serve *s, int fd_out)
 		.sessions = s->sessions,
 		.no_sessions = &s->no_sessions,
 		.outputs = s->outputs,
+		.no_outputs = s->outputs ? NULL : &s->no_outputs,
 	};
 	s->server = mcp_server_new(&config);
 	CHECK(stdio_new(&s->loop, STDIN_FILENO, fd_out, &stdio_events, s, &s->stdio) == 0);

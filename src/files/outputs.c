@@ -196,14 +196,7 @@ static void on_fetched(void *user, struct files_result *r, const struct err *err
 	struct outputs_call *c = user;
 	c->fetch = NULL;
 	if (c->over_quota) {
-		char most[STR_SIZE_TEXT], used[STR_SIZE_TEXT];
-		str_size(LIMIT_OUTPUTS_BYTES, most);
-		str_size(c->used, used);
-		(void)err_set(&c->err, ERR_LIMIT_REACHED, EDQUOT,
-			"presented files may have %s together, and there are %s; older ones go "
-			"after "
-			"7 days, or delete some in %s",
-			most, used, c->outputs->shelf.dir);
+		(void)shelf_over_quota(&c->outputs->shelf, c->used, &c->err);
 	} else if (err) {
 		c->err = *err;
 	} else {
@@ -347,10 +340,12 @@ int outputs_read(struct outputs *o, const char *principal, const char *uri, uint
 int outputs_list(struct outputs *o, const char *principal,
 	int (*fn)(void *user, const struct output *o), void *user, struct err *err)
 {
-	int r = shelf_list(&o->shelf, principal, fn, user);
-	if (r < 0)
-		return err_set(
-			err, ERR_IO, -r, "cannot list the presented files: %s", strerror(-r));
+	struct err why = {0};
+	int r = shelf_list(&o->shelf, principal, fn, user, &why);
+	if (r < 0 && why.code)
+		*err = why;
+	else if (r < 0)
+		(void)err_set(err, ERR_IO, -r, "cannot list the presented files: %s", strerror(-r));
 	return r;
 }
 

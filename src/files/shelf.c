@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,7 +21,9 @@
 #define RECORD       ".scb-meta.json"
 #define DRAFT_PREFIX ".new-"
 #define DRAFT_AGE_S  3600
-#define SHORT_ID     8
+/* How long a file waits for another broker to put its own there. */
+#define LOCK_US  (5 * USEC_PER_SEC)
+#define SHORT_ID 8
 
 /* ---- names ---- */
 
@@ -52,6 +55,27 @@ static void final_name(const struct output *o, char ret_name[static SHELF_NAME])
 
 /* ---- directories ---- */
 
+/* Who else could write in a directory could put files of his under our names, or take ours away. */
+static int check_own(int dir, const char *path, struct err *err)
+{
+	struct stat st;
+	if (fstat(dir, &st) < 0)
+		return err_set(err, ERR_IO, errno, "cannot look at the outputs folder %s: %s", path,
+			strerror(errno));
+	if (st.st_uid != geteuid())
+		return err_set(err, ERR_IO, EPERM,
+			"the outputs folder %s belongs to another user (uid %u), who could change "
+			"what "
+			"is put there; remove it, or choose another (scb serve --outputs DIR)",
+			path, st.st_uid);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(err, ERR_IO, EPERM,
+			"others can write in the outputs folder %s (mode %04o); take that away "
+			"(chmod go-w), or choose another (scb serve --outputs DIR)",
+			path, st.st_mode & 07777);
+	return 0;
+}
+
 int shelf_open(const char *dir, struct shelf *ret, struct err *err)
 {
 	for (const char *slash = dir; (slash = strchr(slash + 1, '/'));) {
@@ -70,7 +94,10 @@ int shelf_open(const char *dir, struct shelf *ret, struct err *err)
 		free(ret->dir);
 		return r;
 	}
-	return 0;
+	int r = check_own(ret->fd, ret->dir, err);
+	if (r < 0)
+		shelf_close(ret);
+	return r;
 }
 
 void shelf_close(struct shelf *s)
@@ -83,6 +110,27 @@ void shelf_close(struct shelf *s)
 static int open_dir(int at, const char *name)
 {
 	return fd_open_beneath(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+static int begin_error(struct err *err, const struct shelf *s, int errnum)
+{
+	return err_set(err, ERR_IO, errnum, "cannot store in the outputs folder %s: %s", s->dir,
+		strerror(errnum));
+}
+
+/* Like open_dir(): the descriptor of a directory that is ours alone, or a negative errno. */
+static int open_own_dir(int at, const char *name, const struct shelf *s, struct err *err)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", s->dir, name);
+	_cleanup_close_ int fd = open_dir(at, name);
+	if (fd == -ELOOP || fd == -ENOTDIR)
+		return err_set(err, ERR_IO, -fd,
+			"%s is no directory (a link, perhaps, that leads elsewhere); remove it",
+			path);
+	if (fd < 0)
+		return begin_error(err, s, -fd);
+	int r = check_own(fd, path, err);
+	return r < 0 ? r : TAKE_FD(fd);
 }
 
 /* Calls fn for each entry but "." and "..", until it answers other than 0. */
@@ -129,43 +177,74 @@ static int add_output(void *user, int dir, const char *name)
 	return fd < 0 ? 0 : MIN(each_entry(fd, add_file, user), 0);
 }
 
-/* ---- putting there ---- */
-
-static int begin_error(struct err *err, const struct shelf *s, int errnum)
+int shelf_over_quota(const struct shelf *s, uint64_t used, struct err *err)
 {
-	return err_set(err, ERR_IO, errnum, "cannot store in the outputs folder %s: %s", s->dir,
-		strerror(errnum));
+	char most[STR_SIZE_TEXT], there[STR_SIZE_TEXT];
+	str_size(LIMIT_OUTPUTS_BYTES, most);
+	str_size(used, there);
+	return err_set(err, ERR_LIMIT_REACHED, EDQUOT,
+		"presented files may have %s together, and there are %s; older ones go after "
+		"7 days, or delete some in %s",
+		most, there, s->dir);
 }
 
-int shelf_begin(const struct shelf *s, const char *principal, const struct output *o,
-	struct shelf_draft *d, uint64_t *ret_used, struct err *err)
+/* Counts what is there; an error where size more bytes, in one more file, would be too much. */
+static int check_quota(const struct shelf *s, const struct shelf_draft *d, uint64_t size,
+	uint64_t *ret_used, struct err *err)
 {
-	char name[SHELF_NAME];
 	struct usage u = {0};
-	principal_name(principal, name);
-	if (mkdirat(s->fd, name, 0700) < 0 && errno != EEXIST)
-		return begin_error(err, s, errno);
-	d->principal = open_dir(s->fd, name);
-	if (d->principal < 0)
-		return begin_error(err, s, -d->principal);
 	int r = each_entry(d->principal, add_output, &u);
 	if (r < 0)
 		return begin_error(err, s, -r);
 	if (u.outputs >= LIMIT_OUTPUTS)
 		return err_set(err, ERR_LIMIT_REACHED, EDQUOT,
-			"%d files are presented already, which is the most; delete some in %s/%s",
-			LIMIT_OUTPUTS, s->dir, name);
+			"%d files are presented already, which is the most; delete some in %s",
+			LIMIT_OUTPUTS, s->dir);
 	*ret_used = u.bytes;
+	return u.bytes + size > LIMIT_OUTPUTS_BYTES ? shelf_over_quota(s, u.bytes, err) : 0;
+}
+
+/* Of the principal's directory, against other brokers. Whoever holds it counts and renames, which
+ * is short; a stopped one is not waited for without end. A network file system that cannot lock a
+ * directory leaves the quota to each broker. */
+static int lock(int dir)
+{
+	static const struct timespec pause = {.tv_nsec = 2000000};
+	uint64_t end = clock_monotonic_us() + LOCK_US;
+	while (flock(dir, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EBADF || errno == ENOLCK || errno == EOPNOTSUPP)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_monotonic_us() > end)
+			return -EBUSY;
+		(void)nanosleep(&pause, NULL); /* in a worker thread */
+	}
+	return 0;
+}
+
+/* ---- putting there ---- */
+
+int shelf_begin(const struct shelf *s, const char *principal, const struct output *o,
+	struct shelf_draft *d, uint64_t *ret_used, struct err *err)
+{
+	char name[SHELF_NAME];
+	principal_name(principal, name);
+	if (mkdirat(s->fd, name, 0700) < 0 && errno != EEXIST)
+		return begin_error(err, s, errno);
+	d->principal = open_own_dir(s->fd, name, s, err);
+	int r = d->principal < 0 ? d->principal : check_quota(s, d, 0, ret_used, err);
+	if (r < 0)
+		return r;
 	(void)snprintf(d->name, sizeof(d->name), DRAFT_PREFIX "%s", o->id);
 	d->file_name = xstrdup(o->name);
 	if (mkdirat(d->principal, d->name, 0700) < 0)
 		return begin_error(err, s, errno);
-	d->dir = open_dir(d->principal, d->name);
-	if (d->dir >= 0)
-		d->file = fd_open_beneath(
-			d->dir, o->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	r = d->dir < 0 ? d->dir : MIN(d->file, 0);
-	return r < 0 ? begin_error(err, s, -r) : 0;
+	d->dir = open_own_dir(d->principal, d->name, s, err);
+	if (d->dir < 0)
+		return d->dir;
+	d->file = fd_open_beneath(d->dir, o->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	return d->file < 0 ? begin_error(err, s, -d->file) : 0;
 }
 
 static int write_record(int dir, const char *principal, const struct output *o)
@@ -181,16 +260,23 @@ int shelf_publish(const struct shelf *s, const char *principal, struct shelf_dra
 	struct output *o, struct err *err)
 {
 	char name[SHELF_NAME], owner[SHELF_NAME];
+	uint64_t used;
 	principal_name(principal, owner);
 	final_name(o, name);
 	int r = fsync(d->file) < 0 ? -errno : write_record(d->dir, principal, o);
 	if (!r && fsync(d->dir) < 0)
 		r = -errno;
-	if (!r && syscall(SYS_renameat2, d->principal, d->name, d->principal, name,
-			  RENAME_NOREPLACE) < 0)
-		r = -errno;
+	if (!r)
+		r = lock(d->principal);
 	if (r < 0)
 		return begin_error(err, s, -r);
+	/* Others may have published since shelf_begin(). */
+	r = check_quota(s, d, o->size, &used, err);
+	if (r < 0)
+		return r;
+	if (syscall(SYS_renameat2, d->principal, d->name, d->principal, name, RENAME_NOREPLACE) < 0)
+		return begin_error(err, s, errno);
+	(void)flock(d->principal, LOCK_UN);
 	memcpy(d->name, name, sizeof(name));
 	if (fsync(d->principal) < 0)
 		return begin_error(err, s, errno);
@@ -271,11 +357,11 @@ static int try_output(void *user, int principal_dir, const char *name)
 	return 1;
 }
 
-static int open_principal(const struct shelf *s, const char *principal)
+static int open_principal(const struct shelf *s, const char *principal, struct err *err)
 {
 	char name[SHELF_NAME];
 	principal_name(principal, name);
-	return open_dir(s->fd, name);
+	return open_own_dir(s->fd, name, s, err);
 }
 
 int shelf_find(const struct shelf *s, const char *principal, const char *uri, struct output *ret,
@@ -285,7 +371,7 @@ int shelf_find(const struct shelf *s, const char *principal, const char *uri, st
 	if (!str_starts(uri, META_URI "o-") || strlen(uri) < strlen(META_URI) + ID_TEXT_SIZE)
 		return -ENOENT;
 	memcpy(search.short_id, uri + strlen(META_URI "o-"), SHORT_ID);
-	_cleanup_close_ int dir = open_principal(s, principal);
+	_cleanup_close_ int dir = open_principal(s, principal, NULL);
 	if (dir < 0)
 		return dir;
 	int r = each_entry(dir, try_output, &search);
@@ -313,9 +399,9 @@ static int newest_first(const void *a, const void *b)
 }
 
 int shelf_list(const struct shelf *s, const char *principal,
-	int (*fn)(void *user, const struct output *o), void *user)
+	int (*fn)(void *user, const struct output *o), void *user, struct err *err)
 {
-	_cleanup_close_ int dir = open_principal(s, principal);
+	_cleanup_close_ int dir = open_principal(s, principal, err);
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
 	char owner[SHELF_NAME];
@@ -341,6 +427,7 @@ int shelf_list(const struct shelf *s, const char *principal,
 /* ---- taking away ---- */
 
 struct expiry {
+	const struct shelf *shelf;
 	time_t before, drafts_before;
 	int removed;
 };
@@ -384,14 +471,16 @@ static int expire_output(void *user, int principal_dir, const char *name)
 
 static int expire_principal(void *user, int dir, const char *name)
 {
-	_cleanup_close_ int fd = open_dir(dir, name);
+	struct expiry *x = user;
+	(void)dir;
+	_cleanup_close_ int fd = open_own_dir(x->shelf->fd, name, x->shelf, NULL);
 	return fd < 0 ? 0 : MIN(each_entry(fd, expire_output, user), 0);
 }
 
 int shelf_expire(const struct shelf *s, uint64_t age_s)
 {
 	time_t now = (time_t)(clock_realtime_us() / USEC_PER_SEC);
-	struct expiry x = {now - (time_t)age_s, now - DRAFT_AGE_S, 0};
+	struct expiry x = {s, now - (time_t)age_s, now - DRAFT_AGE_S, 0};
 	int r = each_entry(s->fd, expire_principal, &x);
 	return r < 0 ? r : x.removed;
 }

@@ -18,6 +18,8 @@ struct shelf {
 	int fd;
 };
 
+/* dir and those above it are made where they are missing. Refused, here and in each directory below
+ * as it is used: what is not our own uid's, or others can write in. */
 int shelf_open(const char *dir, struct shelf *ret, struct err *err) MUST_CHECK;
 void shelf_close(struct shelf *s);
 
@@ -36,9 +38,12 @@ struct shelf_draft {
 int shelf_begin(const struct shelf *s, const char *principal, const struct output *o,
 	struct shelf_draft *d, uint64_t *ret_used, struct err *err) MUST_CHECK;
 /* Writes the record, puts file and record on disk (fsync) and gives the directory its name; sets
- * o->host_path. */
+ * o->host_path. The quota is checked again, under a lock (flock) of the principal's directory: of
+ * several brokers none passes it. */
 int shelf_publish(const struct shelf *s, const char *principal, struct shelf_draft *d,
 	struct output *o, struct err *err) MUST_CHECK;
+/* ERR_LIMIT_REACHED, where used bytes are there already. */
+int shelf_over_quota(const struct shelf *s, uint64_t used, struct err *err);
 /* Takes it away again, published or not. */
 void shelf_discard(struct shelf_draft *d);
 /* Closes what is open. */
@@ -49,6 +54,6 @@ int shelf_find(const struct shelf *s, const char *principal, const char *uri, st
 	int *ret_file) MUST_CHECK;
 /* Newest first; stops with fn's value where that is not 0. */
 int shelf_list(const struct shelf *s, const char *principal,
-	int (*fn)(void *user, const struct output *o), void *user) MUST_CHECK;
+	int (*fn)(void *user, const struct output *o), void *user, struct err *err) MUST_CHECK;
 /* Removes what was presented longer than age_s ago, and what was not finished in an hour. */
 int shelf_expire(const struct shelf *s, uint64_t age_s);

@@ -20,7 +20,8 @@ struct mcp_config {
 	struct audit *audit;
 	struct sessions *sessions;     /* NULL: no sandbox can be made … */
 	const struct err *no_sessions; /* … for this reason, which tools then answer */
-	struct outputs *outputs;
+	struct outputs *outputs;       /* the same with presented files */
+	const struct err *no_outputs;
 };
 
 struct mcp_server;

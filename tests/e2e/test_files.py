@@ -152,6 +152,24 @@ class Presented(Case):
         self.assertEqual("kept", content["text"])
 
 
+class OutputsFolder(unittest.TestCase):
+    def test_open_to_all(self):
+        """an outputs folder in which others can write is not used, and the answer says what to do"""
+        place = harness.Place()
+        folder = place.folder("out")
+        os.chmod(folder, 0o777)
+        client = place.serve("--outputs", folder)
+        try:
+            client.initialize()
+            client.tool("files", action="write", path="a.txt", content="a")
+            r = client.tool("present_output", path="a.txt")
+            self.assertTrue(r.is_error)
+            self.assertIn("chmod go-w", r.text)
+            self.assertEqual([], os.listdir(folder))
+        finally:
+            client.close()
+
+
 class Mounts(unittest.TestCase):
     def test_mount(self):
         """a mounted folder is readable at /mnt/NAME, and only readable; links out of it lead nowhere"""

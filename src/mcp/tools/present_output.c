@@ -74,7 +74,11 @@ static void on_presented(void *user, const struct output *o, const struct err *e
 static void run(struct call *c)
 {
 	if (!c->server->config.outputs) {
-		call_failf(c, ERR_IO, "the folder for outputs cannot be used; see the log of scb");
+		const struct err *why = c->server->config.no_outputs;
+		if (why)
+			call_fail(c, why);
+		else
+			call_failf(c, ERR_IO, "this server has no folder for presented files");
 		return;
 	}
 	(void)snprintf(c->doing, sizeof(c->doing), "copies a file out of session %s", c->handle);
