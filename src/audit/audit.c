@@ -132,6 +132,21 @@ static bool broker_reason(const char *reason)
 	       strcmp(reason, "policy_denied") == 0;
 }
 
+static void put_pairs(json_t *o, const char *key, const struct audit_pair *pairs, size_t n)
+{
+	json_t *members = json_object();
+	for (size_t i = 0; i < n; i++) {
+		if (pairs[i].text)
+			put_text(members, pairs[i].name, pairs[i].text);
+		else
+			json_object_set_new(
+				members, pairs[i].name, json_integer((json_int_t)pairs[i].number));
+	}
+	if (n)
+		json_object_set(o, key, members);
+	json_decref(members);
+}
+
 static json_t *event_json(struct audit *a, const struct audit_event *e)
 {
 	char ts[CLOCK_RFC3339_SIZE];
@@ -166,6 +181,8 @@ static json_t *event_json(struct audit *a, const struct audit_event *e)
 	put_text(o, "path", e->path);
 	put_text(o, "sha256", e->sha256);
 	put_text(o, "detail", e->detail);
+	put_pairs(o, "limits", e->limits, e->n_limits);
+	put_pairs(o, "enforced", e->enforced, e->n_enforced);
 	json_object_set_new(o, "owasp", owasp_ids(e));
 	return o;
 }

@@ -3,11 +3,19 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
 struct audit;
+
+/* A member of an object of its own in the line. */
+struct audit_pair {
+	const char *name;
+	const char *text; /* NULL: number counts */
+	uint64_t number;
+};
 
 struct audit_event {
 	const char *event; /* "exec.start", "exec.end", "tool.call", "tool.end", "session.open",
@@ -23,6 +31,9 @@ struct audit_event {
 	const char *policy_rule;
 	bool policy_denied;
 	const char *path, *sha256, *detail;
+	/* session.open: what the sandbox may have, and what holds it to that */
+	const struct audit_pair *limits, *enforced;
+	size_t n_limits, n_enforced;
 };
 
 /* Appends to path (made 0600; its directory must exist). */

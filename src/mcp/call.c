@@ -136,6 +136,9 @@ int call_audit(struct call *c, struct audit_event *e, struct err *err)
 		e->provider = session_provider(s)->name;
 		e->isolation_level = session_capabilities(s)->isolation_level;
 		e->sandbox_id = session_sandbox_id(s);
+	} else if (c->server->config.sessions) { /* the first line of a call, or one without any */
+		e->provider =
+			sessions_provider(c->server->config.sessions, &e->isolation_level)->name;
 	}
 	return audit_event(c->server->config.audit, e, err);
 }

@@ -34,6 +34,9 @@ struct sessions *sessions_new(const struct sessions_config *c);
 /* Destroys every sandbox, then calls done (may be NULL) and frees. */
 void sessions_close(struct sessions *m, void (*done)(void *user), void *user);
 
+/* What sandboxes are made by, and the isolation level of the next one. */
+const struct provider *sessions_provider(struct sessions *m, const char **ret_isolation_level);
+
 /* Starts a sandbox and returns its session at once: what is asked of it waits for the link. Audited
  * before; caps of principal and broker hold (an implicit session not named again for 2 minutes is
  * evicted first). implicit: nobody asked for it by `session open`. */

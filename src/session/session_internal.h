@@ -17,8 +17,9 @@
 
 struct sessions {
 	struct sessions_config config;
-	struct list sessions; /* all that are not freed; the oldest first */
-	uv_timer_t timer;     /* due when the next deadline of any session is */
+	struct list sessions;        /* all that are not freed; the oldest first */
+	uv_timer_t timer;            /* due when the next deadline of any session is */
+	const char *isolation_level; /* NULL: not looked at yet */
 	bool closing;
 	void (*closed)(void *user);
 	void *closed_user;

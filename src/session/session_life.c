@@ -25,9 +25,9 @@ static struct policy_limits *limits(const struct sessions *m)
 	return policy_limits(m->config.policy);
 }
 
-static int audit(const struct session *s, const char *event, const char *detail, struct err *err)
+static struct audit_event about(const struct session *s, const char *event, const char *detail)
 {
-	struct audit_event e = {
+	return (struct audit_event){
 		.event = event,
 		.principal = s->principal,
 		.session = s->handle,
@@ -36,6 +36,45 @@ static int audit(const struct session *s, const char *event, const char *detail,
 		.sandbox_id = s->sandbox_id,
 		.detail = detail,
 	};
+}
+
+static int audit(const struct session *s, const char *event, const char *detail, struct err *err)
+{
+	struct audit_event e = about(s, event, detail);
+	return audit_event(s->all->config.audit, &e, err);
+}
+
+/* Before it is made: what it may have, and what will hold it to that. */
+static int audit_open_event(const struct session *s, struct err *err)
+{
+	const struct policy_limits *l = limits(s->all);
+	const struct capabilities *k = &s->caps;
+	const struct audit_pair may_have[] = {
+		{"memoryBytes", NULL, l->memory},
+		{"workspaceBytes", NULL, l->workspace},
+		{"tmpBytes", NULL, l->tmp},
+		{"shmBytes", NULL, l->shm},
+		{"cpus", NULL, l->cpus},
+		{"processes", NULL, l->pids},
+	};
+	const struct audit_pair held_by[] = {
+		{"memory", k->memory, 0},
+		{"pids", k->pids, 0},
+		{"cpu", k->cpu, 0},
+		{"disk", k->disk, 0},
+		{"inodes", k->inodes, 0},
+		{"killTree", k->kill_tree, 0},
+		{"egress", k->egress, 0},
+		{"agentApart", k->agent_apart, 0},
+		{"seccomp", k->seccomp, 0},
+		{"readOnlyRoot", k->read_only_root, 0},
+		{"hostUid", k->host_uid, 0},
+	};
+	struct audit_event e = about(s, "session.open", s->implicit ? "implicit" : "asked for");
+	e.limits = may_have;
+	e.n_limits = ARRAY_SIZE(may_have);
+	e.enforced = held_by;
+	e.n_enforced = ARRAY_SIZE(held_by);
 	return audit_event(s->all->config.audit, &e, err);
 }
 
@@ -264,12 +303,12 @@ static struct session *session_new(struct sessions *m, const char *principal, bo
 	return s;
 }
 
-static void fill_spec(const struct session *s, struct sandbox_spec *ret)
+static void fill_spec(const struct sessions *m, const char *sandbox_id, struct sandbox_spec *ret)
 {
-	const struct sessions_config *c = &s->all->config;
-	const struct policy_limits *l = limits(s->all);
+	const struct sessions_config *c = &m->config;
+	const struct policy_limits *l = limits(m);
 	*ret = (struct sandbox_spec){
-		.id = s->sandbox_id,
+		.id = sandbox_id,
 		.runtime_dir = c->runtime_dir,
 		.agent_path = c->agent_path,
 		.kernels_dir = c->kernels_dir,
@@ -372,9 +411,9 @@ int sessions_open(struct sessions *m, const char *principal, bool implicit, stru
 	if (r < 0)
 		return r;
 	struct session *s = session_new(m, principal, implicit);
-	fill_spec(s, &spec);
+	fill_spec(m, s->sandbox_id, &spec);
 	s->provider->capabilities(&spec, &s->caps);
-	r = audit(s, "session.open", implicit ? "implicit" : "asked for", err);
+	r = audit_open_event(s, err);
 	if (r < 0)
 		goto fail;
 	r = s->provider->create(m->config.loop, &spec, &sandbox_events, s, &s->sandbox, err);
@@ -508,6 +547,19 @@ static void on_timer(uv_timer_t *t)
 }
 
 /* ---- all of them ---- */
+
+const struct provider *sessions_provider(struct sessions *m, const char **ret_isolation_level)
+{
+	if (!m->isolation_level) {
+		struct sandbox_spec spec;
+		struct capabilities caps;
+		fill_spec(m, "", &spec);
+		m->config.provider->capabilities(&spec, &caps);
+		m->isolation_level = caps.isolation_level;
+	}
+	*ret_isolation_level = m->isolation_level;
+	return m->config.provider;
+}
 
 struct sessions *sessions_new(const struct sessions_config *c)
 {

@@ -194,6 +194,14 @@ class Ends(unittest.TestCase):
         self.assertEqual((4, "exit"), (end["exitCode"], end["exitReason"]))
         for e in events:
             self.assertTrue(e["ts"] and isinstance(e["seq"], int), e)
+            if e.get("tool") or e["event"].startswith("session."):
+                self.assertEqual(harness.PROVIDER, e["provider"], e)
+                self.assertEqual({"local": "subprocess", "bubblewrap": "container"}[harness.PROVIDER], e["isolationLevel"], e)
+        opened = next(e for e in events if e["event"] == "session.open")
+        self.assertEqual(1 << 30, opened["limits"]["memoryBytes"])
+        self.assertEqual(256, opened["limits"]["processes"])
+        info = self.serve().tool("session", action="open")
+        self.assertEqual(info.data["enforced"], opened["enforced"])
         seqs = [e["seq"] for e in events]
         self.assertEqual(sorted(seqs), seqs)
         self.assertNotIn(harness.CANARY, str(events))

@@ -71,6 +71,16 @@ static void lines_are_json(void **state)
 					 .duration_us = 1500},
 				 &err),
 		0);
+	const struct audit_pair limits[] = {{"memoryBytes", NULL, 1 << 30}};
+	const struct audit_pair enforced[] = {{"memory", "cgroup2", 0}, {"disk", "none", 0}};
+	assert_int_equal(audit_event(a,
+				 &(struct audit_event){.event = "session.open",
+					 .limits = limits,
+					 .n_limits = 1,
+					 .enforced = enforced,
+					 .n_enforced = 2},
+				 &err),
+		0);
 	audit_close(a);
 
 	FILE *f = fopen(path, "re");
@@ -78,9 +88,17 @@ static void lines_are_json(void **state)
 	for (int c; (c = fgetc(f)) != EOF;)
 		assert_true(c == '\n' || (c >= ' ' && c <= '~'));
 	rewind(f);
-	json_t *one = read_line(f), *two = read_line(f);
+	json_t *one = read_line(f), *two = read_line(f), *three = read_line(f);
 	assert_non_null(one);
 	assert_non_null(two);
+	json_t *pairs = json_pack("{s:{s:i},s:{s:s,s:s}}", "limits", "memoryBytes", 1 << 30,
+		"enforced", "memory", "cgroup2", "disk", "none");
+	assert_true(json_equal(json_object_get(three, "limits"), json_object_get(pairs, "limits")));
+	assert_true(
+		json_equal(json_object_get(three, "enforced"), json_object_get(pairs, "enforced")));
+	assert_null(json_object_get(one, "limits"));
+	json_decref(pairs);
+	json_decref(three);
 	assert_null(read_line(f));
 	fclose(f);
 	assert_string_equal(json_string_value(json_object_get(one, "event")), "exec.start");
@@ -137,7 +155,7 @@ static void a_full_disk_is_an_error(void **state)
 		}
 	}
 	fclose(f);
-	assert_int_equal(whole, 3);
+	assert_int_equal(whole, 4);
 	assert_int_equal(torn, 1);
 	assert_string_equal(json_string_value(json_object_get(last, "event")), "tool.call");
 	json_decref(last);
