@@ -2,7 +2,6 @@
 #include "agent/job.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/jobinput.h"
+#include "agent/jobweigh.h"
 #include "agent/kernel.h"
 #include "agent/uplink.h"
 #include "base/clock.h"
@@ -205,6 +205,7 @@ void job_begin(struct job *j)
 	j->started_us = clock_monotonic_us();
 	j->started_real_us = clock_realtime_us();
 	evidence_read(&j->before);
+	j->disk_was_full = evidence_disk_full();
 	if (j->timeout_us)
 		timer_set(&j->timeout, j->timeout_us);
 }
@@ -289,42 +290,10 @@ enum wire_reason job_take_status(struct job *j, int wait_status)
 	return REASON_EXIT;
 }
 
-/* What the counters say about a job that ended for reason. */
-static void weigh(struct job *j, enum wire_reason *reason, enum wire_evidence *evidence)
-{
-	struct evidence now;
-	evidence_read(&now);
-	bool killed = j->signal == SIGKILL && j->cause == CAUSE_NONE;
-	bool failed = j->cause == CAUSE_NONE && j->has_exit_code && j->exit_code != 0;
-	if (now.oom_kills > j->before.oom_kills) {
-		if (killed) {
-			*reason = REASON_OUT_OF_MEMORY;
-			*evidence = EVIDENCE_MEASURED;
-		} else {
-			job_note(j, "oom_kill:%llu",
-				(unsigned long long)(now.oom_kills - j->before.oom_kills));
-		}
-	}
-	bool pids = now.pids_max > j->before.pids_max;
-	if (pids)
-		job_note(j, "pids_max:%llu",
-			(unsigned long long)(now.pids_max - j->before.pids_max));
-	if (!failed || *reason == REASON_TOO_MANY_PROCESSES)
-		return;
-	if (evidence_disk_full()) {
-		job_note(j, "disk_full");
-		*reason = REASON_DISK_FULL;
-		*evidence = EVIDENCE_INFERRED;
-	} else if (pids || evidence_at_process_limit()) {
-		*reason = REASON_TOO_MANY_PROCESSES;
-		*evidence = EVIDENCE_INFERRED;
-	}
-}
-
 void job_finish(struct job *j, enum wire_reason reason, enum wire_evidence evidence)
 {
 	if (j->state == JOB_RUNNING)
-		weigh(j, &reason, &evidence);
+		job_weigh(j, &reason, &evidence);
 	if (j->cause == CAUSE_CROWDED) {
 		reason = REASON_TOO_MANY_PROCESSES;
 		evidence = EVIDENCE_INFERRED;

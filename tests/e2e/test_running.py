@@ -330,7 +330,23 @@ class Limits(Case):
         self.assertFalse(r.is_error, str(r))
         self.assertNotEqual(0, r.exitCode)
         self.assertIn("disk_full", str(r.exit), str(r))
+        self.assertEqual(("disk_full", "reported"), (r.reason, r.exit["evidence"]), str(r))
         self.assertLess(abs(free - os.statvfs("/").f_bavail * os.statvfs("/").f_frsize), 200 << 20)
+        # What fails on a full disk need not fail because of it.
+        r = self.sh("exit 3", session=s)
+        self.assertEqual(("exit", 3), (r.reason, r.exitCode), str(r))
+        self.assertIn("full", str(r.exit["notes"]), str(r))
+        r = self.py("1/0", session=s)
+        self.assertEqual("exit", r.reason, str(r))
+        self.assertFalse(r.exit.get("notes"), str(r))
+        r = self.py("with open('more', 'wb', 0) as f:\n  for _ in range(99): f.write(bytes(1 << 20))",
+                    session=s)
+        self.assertEqual(("disk_full", "reported"), (r.reason, r.exit["evidence"]), str(r))
+        self.assertDone(self.sh("rm -f more", session=s))
+        self.assertDone(self.sh("rm /workspace/big", session=s))
+        # One that fills it and says nothing.
+        r = self.sh("dd if=/dev/zero of=/workspace/big bs=1M count=100000 2>/dev/null", session=s)
+        self.assertEqual(("disk_full", "inferred"), (r.reason, r.exit["evidence"]), str(r))
         self.assertDone(self.sh("rm /workspace/big", session=s))
         w = self.client.tool("files", action="write", session=s, path="small.txt", content="x")
         self.assertFalse(w.is_error, w.text)
