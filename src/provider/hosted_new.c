@@ -13,12 +13,14 @@
 
 #include "base/fd.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "base/str.h"
 
 /* tmpfs pages are charged to the code: this much is left for programs when all are full. */
 #define MEMORY_BESIDE_TMPFS (64 * MIB)
 #define MOUNT_NAME_MAX      64
-/* Files looked at on a mount's top level before a root broker starts a sandbox. */
+/* Files looked at on a mount's top level, to warn of those that a root broker's code cannot read.
+ */
 #define MOUNT_LOOK_MAX 1000
 
 static bool mount_name_valid(const char *name)
@@ -67,30 +69,51 @@ static int check_spec(const struct sandbox_spec *s, struct err *err)
 	return 0;
 }
 
+/* Once for each source that a process mounts, however many sandboxes it makes. */
+static bool told_already(const char *source)
+{
+	static char *told[LIMIT_MOUNTS];
+	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
+		if (!told[i]) {
+			told[i] = xstrdup(source);
+			return false;
+		}
+		if (strcmp(told[i], source) == 0)
+			return true;
+	}
+	return true;
+}
+
 /* A root broker's code runs as another uid than the files' owner: without this check a person would
- * first meet it as "Permission denied" inside. */
+ * first meet it as "Permission denied" inside. Directories above the mounted one do not matter: the
+ * launcher stages it. */
 static int check_readable(const struct sandbox_mount *m, struct err *err)
 {
 	struct stat st;
 	DIR *d = NULL;
-	int r = 0;
 	if (stat(m->source, &st) < 0 || (st.st_mode & 05) != 05 || !(d = opendir(m->source)))
 		return err_set(err, ERR_INVALID_ARGUMENT, EACCES,
 			"mount %s: sandboxes of a root broker run as an unprivileged user, who may "
-			"not read the directory %.200s; allow it with: chmod o+rx '%.200s'",
-			m->name, m->source, m->source);
+			"not read the directory %.200s: run scb as the user who owns it, or mount "
+			"a "
+			"copy or a directory in it that others may read",
+			m->name, m->source);
+	unsigned unreadable = 0;
+	char first[80] = "";
 	struct dirent *e;
-	for (int i = 0; r == 0 && i < MOUNT_LOOK_MAX && (e = readdir(d)); i++) {
-		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISREG(st.st_mode) && !(st.st_mode & S_IROTH))
-			r = err_set(err, ERR_INVALID_ARGUMENT, EACCES,
-				"mount %s: sandboxes of a root broker run as an unprivileged user, "
-				"who may not read %.120s/%.80s; allow it with: chmod o+r, or run "
-				"scb as the files' owner",
-				m->name, m->source, e->d_name);
+	for (int i = 0; i < MOUNT_LOOK_MAX && (e = readdir(d)); i++) {
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISREG(st.st_mode) || (st.st_mode & S_IROTH))
+			continue;
+		if (!unreadable++)
+			(void)snprintf(first, sizeof(first), "%.79s", e->d_name);
 	}
 	(void)closedir(d);
-	return r;
+	if (unreadable && !told_already(m->source))
+		log_warning("mount %s: code in sandboxes cannot read %u of the files in %.200s "
+			    "(%s%s): sandboxes of a root broker run as an unprivileged user",
+			m->name, unreadable, m->source, first, unreadable > 1 ? ", …" : "");
+	return 0;
 }
 
 /* A unix address has room for 107 bytes; a longer path goes through its directory's descriptor. */

@@ -437,14 +437,30 @@ static void test_mounts(void)
 	(void)box_close(&b);
 	if (as_root) {
 		struct err err = {0};
-		CHECK(chmod(file, 0600) == 0);
+		_cleanup_free_ char *private = xasprintf("%s/in/private", dir);
+		fd = open(private, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		CHECK(fd >= 0);
+		(void)close(fd);
+		box_init(&b, &host);
+		b.spec.mounts = mounts;
+		b.spec.n_mounts = 1;
+		tap_ok(box_open(&b, host.provider) &&
+				(!named || prints(&b,
+						   "cat /mnt/data/private 2>/dev/null || cat "
+						   "/mnt/data/data.csv",
+						   "a,b")),
+			"a file that the sandbox's uid cannot read hides no other");
+		if (!b.ready)
+			tap_note("%s", b.why.text);
+		(void)box_close(&b);
+		CHECK(chmod(inner, 0700) == 0);
 		box_init(&b, &host);
 		b.spec.mounts = mounts;
 		b.spec.n_mounts = 1;
 		int r = box_create(&b, host.provider, &err);
-		tap_ok(r < 0 && strstr(err.text, "data.csv") && strstr(err.text, "chmod"),
-			"a file that the sandbox's uid cannot read is an error that says what to "
-			"do");
+		tap_ok(r < 0 && strstr(err.text, inner) && !strstr(err.text, "chmod"),
+			"a directory that it cannot read is an error");
+		tap_note("%s", err.text);
 		(void)box_close(&b);
 	}
 	CHECK(record_remove_tree(dir) == 0);
