@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "policy/policy.h"
@@ -72,6 +74,27 @@ static void print_enforced(const struct provider *p, struct policy *policy)
 			(void)printf("    %-16s %s\n", rows[i].name, rows[i].value);
 }
 
+/* What an ordinary user without a control group of its own does not get. */
+static void warn_of_limits(const struct provider *p)
+{
+	const struct sandbox_spec spec = {0};
+	struct capabilities k = {0};
+	p->capabilities(&spec, &k);
+	bool memory = str_starts(k.memory, "cgroup"), cpu = str_starts(k.cpu, "cgroup");
+	if (memory && cpu)
+		return;
+	_cleanup_free_ char *text = xasprintf("warning: %s%s%s",
+		memory ? ""
+		       : "a sandbox as a whole has no memory limit, only each of its processes for "
+			 "its heap. ",
+		cpu ? "" : "CPU time is not limited. ",
+		p == &provider_local
+			? ""
+			: "Real limits need a control group (cgroup v2) that is delegated to you: "
+			  "start scb with `systemd-run --user --scope -p Delegate=yes scb serve`.");
+	print_wrapped(text, 4);
+}
+
 static bool examine(const struct provider *p, const char *remark, struct policy *policy,
 	const struct colours *k)
 {
@@ -86,8 +109,10 @@ static bool examine(const struct provider *p, const char *remark, struct policy 
 	const char *reason = r < 0 ? err.text : probe.reason;
 	if (*reason)
 		print_wrapped(reason, 4);
-	if (usable)
+	if (usable) {
 		print_enforced(p, policy);
+		warn_of_limits(p);
+	}
 	(void)printf("\n");
 	return usable;
 }

@@ -42,7 +42,7 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 	const struct cgroup_host *h = cgroup_host();
 	*ret = (struct capabilities){
 		.isolation_level = "container",
-		.memory = h->memory ? kinds[h->memory] : "rlimit",
+		.memory = h->memory ? kinds[h->memory] : CAPABILITY_RLIMIT_MEMORY,
 		.pids = h->pids ? kinds[h->pids] : "rlimit",
 		.cpu = kinds[h->cpu],
 		.disk = "tmpfs",

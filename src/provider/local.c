@@ -29,7 +29,7 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 	bool root = geteuid() == 0;
 	*ret = (struct capabilities){
 		.isolation_level = "subprocess",
-		.memory = "rlimit",
+		.memory = CAPABILITY_RLIMIT_MEMORY,
 		/* Counted per uid on the host: an ordinary user's own programs are in it. */
 		.pids = root ? "rlimit" : "none",
 		.cpu = "none",

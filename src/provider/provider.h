@@ -31,19 +31,22 @@ struct sandbox_spec {
 	uint32_t orphan_ms; /* see BOOT_ORPHAN_MS */
 };
 
+/* RLIMIT_DATA: not what many processes have together, nor files in a tmpfs, nor shared memory. */
+#define CAPABILITY_RLIMIT_MEMORY "rlimit: per process, heap only"
+
 /* How each limit is held; NULL texts never. */
 struct capabilities {
 	const char
 		*isolation_level; /* "subprocess" | "container" | "container+gvisor" | "microvm" */
-	const char *memory;       /* "cgroup2" | "cgroup1" | "rlimit" | "none" | "engine" … */
-	const char *pids;         /* "cgroup2" | "cgroup1" | "rlimit" | "none" */
-	const char *cpu;          /* "cgroup2" | "cgroup1" | "none" */
-	const char *disk;         /* "tmpfs" | "none" */
-	const char *inodes;       /* "memory" (bounded by the memory limit) | "none" */
-	const char *kill_tree;    /* "cgroup.kill" (the sandbox) | "pid1" | "subreaper" */
-	const char *egress;       /* "none: no network device" | "not enforced" */
-	const char *agent_apart;  /* "user namespace" | "not enforced" */
-	const char *seccomp;      /* "allow-list" | "not enforced" */
+	const char *memory;    /* "cgroup2" | "cgroup1" | CAPABILITY_RLIMIT_MEMORY | "none" | … */
+	const char *pids;      /* "cgroup2" | "cgroup1" | "rlimit" | "none" */
+	const char *cpu;       /* "cgroup2" | "cgroup1" | "none" */
+	const char *disk;      /* "tmpfs" | "none" */
+	const char *inodes;    /* "memory" (bounded by the memory limit) | "none" */
+	const char *kill_tree; /* "cgroup.kill" (the sandbox) | "pid1" | "subreaper" */
+	const char *egress;    /* "none: no network device" | "not enforced" */
+	const char *agent_apart;    /* "user namespace" | "not enforced" */
+	const char *seccomp;        /* "allow-list" | "not enforced" */
 	const char *read_only_root; /* "yes" | "not enforced" */
 	const char *host_uid;       /* "dedicated" | "own" */
 };

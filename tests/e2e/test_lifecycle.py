@@ -2,6 +2,7 @@
 """Beginnings and ends: nothing may stay behind, whatever ends the broker."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -229,6 +230,10 @@ class CommandLine(unittest.TestCase):
         done = self.place.scb("doctor")
         self.assertIn("bubblewrap", done.stdout)
         self.assertIn("local", done.stdout)
+        ours = done.stdout.split("\n\n")[1]
+        if "usable" in ours and "not usable" not in ours:
+            limited = all(re.search(rf"{name} +cgroup", ours) for name in ("memory", "cpu"))
+            self.assertEqual(not limited, "Delegate=yes" in ours, ours)
 
     def test_run(self):
         """scb run: prints what the code prints, exits as it does"""

@@ -300,6 +300,16 @@ class Limits(Case):
         self.assertDone(r)
         self.assertEqual("1\n", r.stdout)
 
+    def test_what_is_said_of_limits(self):
+        """session info says who holds a limit, and no number that nobody counts"""
+        info = self.client.tool("session", action="info", session=self.open())
+        self.assertFalse(info.is_error, info.text)
+        counted = info.data["enforced"]["memory"].startswith("cgroup")
+        self.assertEqual(counted, "MiB memory (cgroup" in info.text, info.text)
+        self.assertEqual(counted, "memoryBytes" in info.data["usage"], info.text)
+        self.assertEqual(counted, "MiB memory" in info.text.split("in use: ")[1], info.text)
+        self.assertEqual(info.data["enforced"]["cpu"] == "none", "CPUs (not limited)" in info.text)
+
     def test_memory(self):
         """100 GB of memory: said as such, with its evidence; a new kernel works afterwards"""
         s = self.open()

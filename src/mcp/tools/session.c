@@ -86,13 +86,33 @@ static void describe(struct call *c)
 	call_set(c, "limits", limits_json(l));
 	set_expiry(s, c->structured);
 	call_print(c,
-		"provider %s (isolation: %s), %llu MiB memory (held by %s), %u processes (%s), "
-		"network: "
-		"%s\n",
+		"provider %s (isolation: %s), %llu MiB memory (%s), %u processes (%s), %u CPUs "
+		"(%s), network: %s\n",
 		provider, k->isolation_level, (unsigned long long)(l->memory / MIB), k->memory,
-		l->pids, k->pids, k->egress);
+		l->pids, k->pids, l->cpus, strcmp(k->cpu, "none") == 0 ? "not limited" : k->cpu,
+		k->egress);
 	call_print(c, "ends %s if not used before\n",
 		json_string_value(json_object_get(c->structured, "expiresAt")));
+}
+
+/* What is not counted here is left out. */
+static void print_usage(struct call *c, const struct exec_usage *u)
+{
+	const char *before = "in use: ";
+	if (u->memory) {
+		call_print(c, "%s%llu MiB memory", before, (unsigned long long)(u->memory / MIB));
+		before = ", ";
+	}
+	if (u->pids) {
+		call_print(c, "%s%llu processes", before, (unsigned long long)u->pids);
+		before = ", ";
+	}
+	if (u->disk_total)
+		call_print(c, "%s%llu of %llu MiB of the workspace", before,
+			(unsigned long long)((u->disk_total - u->disk_free) / MIB),
+			(unsigned long long)(u->disk_total / MIB));
+	if (u->memory || u->pids || u->disk_total)
+		call_print(c, "\n");
 }
 
 static void on_usage(void *user, const struct exec_usage *u, const struct err *err)
@@ -116,10 +136,7 @@ static void on_usage(void *user, const struct exec_usage *u, const struct err *e
 				json_object_set_new(o, values[i].name,
 					json_integer((json_int_t)values[i].value));
 		call_set(c, "usage", o);
-		call_print(c,
-			"in use: %llu MiB memory, %llu processes; %llu MiB of the workspace free\n",
-			(unsigned long long)(u->memory / MIB), (unsigned long long)u->pids,
-			(unsigned long long)(u->disk_free / MIB));
+		print_usage(c, u);
 	}
 	call_finish(c);
 }
