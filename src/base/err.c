@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* Exit statuses follow sysexits.h where one fits. */
 static const struct err_info infos[ERR_CODE_MAX_] = {
 	[ERR_NONE] = {"none", 0, 200, 0},
@@ -39,6 +41,7 @@ int err_set(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
 		va_start(ap, fmt);
 		(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
 		va_end(ap);
+		str_make_printable(e->text);
 	}
 	return errnum > 0 ? -errnum : -EINVAL;
 }
@@ -55,6 +58,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(e->text))
 		(void)snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %.400s", old);
+	str_make_printable(e->text);
 	return e->errnum > 0 ? -e->errnum : -EINVAL;
 }
 

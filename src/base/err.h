@@ -39,7 +39,7 @@ struct err_info {
 struct err {
 	enum err_code code;
 	int errnum;     /* positive errno, 0 where none fits */
-	char text[480]; /* one or two sentences: cause and remedy; valid UTF-8, no newline */
+	char text[480]; /* one or two sentences: cause and remedy; valid UTF-8, no controls */
 };
 
 /* Fills *e (which may be NULL) and returns a negative errno: -errnum, or -EINVAL where errnum is 0.

@@ -153,6 +153,35 @@ int str_to_size(const char *s, uint64_t *ret_bytes)
 	return 0;
 }
 
+/* U+2028 to U+202E and U+2066 to U+2069 */
+static bool rules_the_line(const uint8_t *p)
+{
+	return p[0] == 0xE2 && ((p[1] == 0x80 && p[2] >= 0xA8 && p[2] <= 0xAE) ||
+				       (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9));
+}
+
+void str_make_printable(char *text)
+{
+	const uint8_t *p = (const uint8_t *)text;
+	size_t left = strlen(text);
+	char *to = text;
+	while (left) {
+		int len = utf8_char(p, left);
+		bool fine = len > 0 && p[0] >= 0x20 && p[0] != 0x7F &&
+			    !(len == 2 && p[0] == 0xC2 && p[1] < 0xA0) &&
+			    !(len == 3 && rules_the_line(p));
+		size_t n = len > 0 ? (size_t)len : 1;
+		if (fine)
+			memmove(to, p, n);
+		else
+			*to = '?';
+		to += fine ? n : 1;
+		p += n;
+		left -= n;
+	}
+	*to = '\0';
+}
+
 bool str_starts(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;

@@ -20,6 +20,9 @@ int str_utf8_repair(struct buf *out, const void *p, size_t n, size_t *ret_replac
 int str_to_u64(const char *s, uint64_t max, uint64_t *ret_value) MUST_CHECK;
 /* "512", "512K", "512M", "2G" (powers of 1,024). 0, or -EINVAL / -ERANGE. */
 int str_to_size(const char *s, uint64_t *ret_bytes) MUST_CHECK;
+/* In place: what a terminal or a reader of lines could take for more than text (controls, C1 too,
+ * bytes that are no UTF-8, line and paragraph separators, directional overrides) becomes "?". */
+void str_make_printable(char *text);
 bool str_starts(const char *s, const char *prefix);
 /* "1.2 GB" and the like, for people. */
 #define STR_SIZE_TEXT 16

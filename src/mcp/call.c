@@ -242,6 +242,7 @@ void call_failf(struct call *c, enum err_code code, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(err.text, sizeof(err.text), fmt, ap);
 	va_end(ap);
+	str_make_printable(err.text);
 	finish(c, &err);
 }
 

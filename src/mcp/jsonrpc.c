@@ -29,6 +29,7 @@ void jsonrpc_error_set(struct jsonrpc_error *e, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
+	str_make_printable(e->text);
 }
 
 /* Counts brackets outside strings. Whether they match is the parser's business. */
@@ -71,12 +72,6 @@ static int parse_failed(const json_error_t *je, struct jsonrpc_error *ret_error)
 	jsonrpc_error_set(ret_error, JSONRPC_PARSE_ERROR,
 		"Parse error near byte %d: %.120s. Send one JSON-RPC 2.0 object a line, in UTF-8",
 		je->position, je->text);
-	/* the parser quotes the input, which may be no text at all */
-	size_t len = strlen(ret_error->text);
-	if (!str_utf8_valid(ret_error->text, len))
-		jsonrpc_error_set(ret_error, JSONRPC_PARSE_ERROR,
-			"Parse error near byte %d. Send one JSON-RPC 2.0 object a line, in UTF-8",
-			je->position);
 	return -EINVAL;
 }
 

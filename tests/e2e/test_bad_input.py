@@ -195,6 +195,21 @@ class Arguments(Case):
         self.assertEqual(-32602, error["code"])
         self.assertIn("run_everything", error["message"])
 
+    def test_echoes(self):
+        """what is quoted of a request does nothing to a terminal"""
+        bad = "x\x1b[2J\n\u009b31m\u202e" + "é" * 60
+        params = {"name": bad, "arguments": {}}
+        said = [self.client.request("tools/call", params).error(5)["message"]]
+        for tool, arguments in (("job", {"action": bad}), ("session", {bad: 1}), ("run_code", {"code": "1", "language": bad[:20]}),
+                                ("run_command", {"command": "true", "env": {bad + "=": "1"}}),
+                                ("run_command", {"command": "true", "cwd": "/" + bad}),
+                                ("job", {"action": "wait", "job": bad}), ("session", {"action": "restart", "kernel": bad[:20]})):
+            r = self.client.tool(tool, **arguments)
+            self.assertTrue(r.is_error, r.text)
+            said.append(r.text.split("\n", 1)[1] if r.text.startswith("session ") else r.text)
+        for text in said:
+            self.assertNotRegex(text, "[\x00-\x1f\x7f-\x9f\u202e]")
+
     def test_arguments(self):
         """wrong types, missing and unknown arguments: which one, and what is accepted"""
         self.bad("run_command", {"command": 7}, "command", "string")

@@ -163,9 +163,34 @@ static void paths_stay_beneath(void **state)
 	(void)rmdir(dir);
 }
 
+static void texts_are_made_printable(void **state)
+{
+	(void)state;
+	static const char *const pairs[][2] = {{"", ""}, {"plain é €", "plain é €"},
+		{"a\nb\x1b[2J\x7f", "a?b?[2J?"},
+		{"\xc2\x9b"
+		 "31m \xff \xc3",
+			"?31m ? ?"},
+		{"\xe2\x80\xae"
+		 "abc\xe2\x81\xa6\xe2\x80\xa8",
+			"?abc??"},
+		{"\xe2\x80\xa6 \xf0\x9f\x98\x80", "\xe2\x80\xa6 \xf0\x9f\x98\x80"}};
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		_cleanup_free_ char *text = xstrdup(pairs[i][0]);
+		str_make_printable(text);
+		assert_string_equal(text, pairs[i][1]);
+	}
+	struct err e;
+	(void)err_set(&e, ERR_IO, 0, "no \"%.5s\"", "abcd\xc3\xa9");
+	assert_string_equal(e.text, "no \"abcd?\"");
+	(void)err_wrap(&e, "x\ny");
+	assert_string_equal(e.text, "x?y: no \"abcd?\"");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(texts_are_made_printable),
 		cmocka_unit_test(buf_keeps_its_maximum),
 		cmocka_unit_test(utf8_is_checked_and_repaired),
 		cmocka_unit_test(numbers_are_strict),
