@@ -21,8 +21,10 @@ static const char help[] =
 	"Options of serve and run:\n"
 	"  --mount NAME=DIR       shows a folder in the sandbox at /mnt/NAME, read-only "
 	"(repeatable)\n"
-	"  --limit NAME=VALUE     memory=1G, workspace=512M, tmp=128M, shm=64M, cpus=2, pids=256,\n"
-	"                         timeout_s=120, idle_ttl_s=900, sessions=32 … (repeatable)\n"
+	"  --limit NAME=VALUE     (repeatable) of a sandbox: memory=1G, workspace=512M, tmp=128M,\n"
+	"                         shm=64M, cpus=2, pids=256; of a call: timeout_s=120, wait_s=25;\n"
+	"                         of sessions: idle_ttl_s=900, absolute_ttl_s=86400, sessions=32,\n"
+	"                         sessions_principal=8; of presented files: outputs=1G\n"
 	"  --provider NAME        auto, bubblewrap or local; default: $BROKER_PROVIDER, else auto\n"
 	"  --state DIR            audit log; default: $XDG_STATE_HOME/scb, else "
 	"~/.local/state/scb\n"
@@ -31,7 +33,10 @@ static const char help[] =
 	"  --solo                 serve: everything in one process (the only mode so far)\n"
 	"Options of run:\n"
 	"  --language LANGUAGE    python or shell; default: by the file's name, else python\n"
-	"  --timeout SECONDS      ends the program after so long; default: 3600\n"
+	"  --timeout SECONDS      ends the program after so long; default: --limit timeout_s, "
+	"else\n"
+	"                         3600\n"
+	"The program gets no arguments and an empty stdin; FILE may be - to read it from stdin.\n"
 	"\n"
 	"Exit status: of `run`, the program's own, or 128 and the signal's number where one ended "
 	"it;\n"
@@ -53,6 +58,11 @@ void cli_ignore_sigpipe(void)
 {
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 	(void)sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int cli_help(void)
+{
+	return fputs(help, stdout) < 0 || fflush(stdout) != 0 ? err_info(ERR_IO)->exit_status : 0;
 }
 
 int cli_failed(const struct err *err)
@@ -88,7 +98,7 @@ int cli_main(int argc, char **argv)
 		return usage("no command given", NULL);
 	const char *name = argv[1];
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
-		return fputs(help, stdout) < 0 || fflush(stdout) != 0 ? 74 : 0;
+		return cli_help();
 	if (strcmp(name, "--version") == 0)
 		return puts("scb " SCB_VERSION) < 0 || fflush(stdout) != 0 ? 74 : 0;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)

@@ -11,6 +11,8 @@ int cli_serve(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
+/* Prints the help, all of it, to stdout. */
+int cli_help(void);
 /* A peer that has gone is an error of write(), not the end of the process. */
 void cli_ignore_sigpipe(void);
 /* Prints "scb: text" to stderr and returns the exit status that belongs to the error. */

@@ -50,8 +50,9 @@ static int handshake(struct client *c, struct err *err)
 	return r < 0 ? err_set(err, ERR_PROTOCOL, -r, "the server went away") : 0;
 }
 
-int client_start(char *const *argv, struct client **ret, struct err *err)
+int client_start(char *const *argv, struct client **ret, int *ret_status, struct err *err)
 {
+	*ret_status = 0;
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0) {
 		int e = errno;
@@ -75,7 +76,8 @@ int client_start(char *const *argv, struct client **ret, struct err *err)
 		r = handshake(c, err);
 	}
 	if (r < 0) {
-		client_close(c);
+		int status = client_close(c);
+		*ret_status = status > 0 ? status : 0;
 		return r;
 	}
 	*ret = c;
@@ -181,15 +183,17 @@ int client_call(
 	return r;
 }
 
-void client_close(struct client *c)
+int client_close(struct client *c)
 {
+	int status = -1;
 	if (!c)
-		return;
+		return -1;
 	fd_closep(&c->fd_in);
 	if (c->pid > 0)
-		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 			;
 	fd_closep(&c->fd_out);
 	buf_done(&c->in);
 	free(c);
+	return status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

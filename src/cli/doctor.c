@@ -107,7 +107,7 @@ static bool examine(const struct provider *p, const char *remark, struct policy 
 	if (usable) /* what follows the version is in the table */
 		probe.reason[strcspn(probe.reason, ";")] = '\0';
 	const char *reason = r < 0 ? err.text : probe.reason;
-	if (*reason)
+	if (*reason && !(usable && str_starts(reason, "isolation:")))
 		print_wrapped(reason, 4);
 	if (usable) {
 		print_enforced(p, policy);
@@ -124,6 +124,8 @@ int cli_doctor(int argc, char **argv)
 	const struct colours k = choose_colours();
 	_cleanup_free_ char *chosen = NULL;
 	struct err err = {0};
+	if (options_want_help(argc, argv, options))
+		return cli_help();
 	if (options_parse(argc, argv, options, NULL, NULL, &err) < 0)
 		return cli_failed(&err);
 
@@ -139,6 +141,11 @@ int cli_doctor(int argc, char **argv)
 	}
 	(void)examine(&provider_local, " (no boundary: for tests only, never chosen by itself)",
 		policy, &k);
+	const struct provider *named = NULL;
+	bool wrong = provider_select(getenv("BROKER_PROVIDER"), &named, &err) < 0 &&
+		     err.code == ERR_INVALID_ARGUMENT;
+	if (wrong)
+		(void)printf("%s%s%s\n", k.bad, err.text, k.off);
 	if (chosen)
 		(void)printf("\"auto\" takes %s.\n", chosen);
 	else
@@ -147,5 +154,7 @@ int cli_doctor(int argc, char **argv)
 	policy_free(policy);
 	if (fflush(stdout) != 0)
 		return err_info(ERR_IO)->exit_status;
+	if (wrong)
+		return err_info(ERR_INVALID_ARGUMENT)->exit_status;
 	return any ? 0 : err_info(ERR_PROVIDER_UNUSABLE)->exit_status;
 }

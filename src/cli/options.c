@@ -62,6 +62,17 @@ int options_parse(int argc, char **argv, const struct option_def *defs,
 	return 0;
 }
 
+bool options_want_help(int argc, char **argv, const struct option_def *defs)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+		const struct option_def *d = find(defs, argv[i], strlen(argv[i]));
+		i += d && d->value;
+	}
+	return false;
+}
+
 /* A name becomes a path in the sandbox and stands in what models read. */
 static bool mount_name_ok(const char *name, size_t n)
 {

@@ -20,6 +20,9 @@ int options_parse(int argc, char **argv, const struct option_def *defs,
 	int (*positional)(void *user, const char *value, struct err *err), void *user,
 	struct err *err) MUST_CHECK;
 
+/* Is --help or -h among the options (not as another's value)? */
+bool options_want_help(int argc, char **argv, const struct option_def *defs);
+
 /* A mount from NAME=DIR: the name is checked, DIR must exist; both owned by *ret. */
 int options_mount(const char *text, const struct sandbox_mount *have, size_t n_have,
 	struct sandbox_mount *ret, struct err *err) MUST_CHECK;

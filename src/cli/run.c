@@ -24,7 +24,8 @@ struct run {
 	char *serve[SERVE_ARGS_MAX]; /* "scb serve …": what is given on */
 	size_t n_serve;
 	const char *code_text, *file, *language;
-	uint64_t timeout_s;
+	uint64_t timeout_s; /* 0: the server's own, by --limit */
+	bool timeout_given;
 	struct client *client;
 	char *job;
 	uint64_t printed[2]; /* of stdout and stderr */
@@ -47,11 +48,19 @@ static int pass_on(struct run *r, const char *name, const char *value, struct er
 		return pass_on(user, name, value, err);                                            \
 	}
 PASS_ON(set_mount, "--mount")
-PASS_ON(set_limit, "--limit")
 PASS_ON(set_provider, "--provider")
 PASS_ON(set_state, "--state")
 PASS_ON(set_outputs, "--outputs")
 PASS_ON(set_log_level, "--log-level")
+
+/* A time limit given for every call holds here too, instead of this command's own. */
+static int set_limit(void *user, const char *value, struct err *err)
+{
+	struct run *r = user;
+	if (str_starts(value, "timeout_s=") && !r->timeout_given)
+		r->timeout_s = 0;
+	return pass_on(r, "--limit", value, err);
+}
 
 static int set_code(void *user, const char *value, struct err *err)
 {
@@ -77,6 +86,7 @@ static int set_timeout(void *user, const char *value, struct err *err)
 	if (str_to_u64(value, LIMIT_TIMEOUT_S, &r->timeout_s) < 0 || r->timeout_s == 0)
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
 			"option --timeout takes seconds from 1 to %d", LIMIT_TIMEOUT_S);
+	r->timeout_given = true;
 	return 0;
 }
 
@@ -192,21 +202,37 @@ static void print_results(const json_t *o)
 	(void)fflush(stdout);
 }
 
+/* The model's remedies name tools; these name options. */
+static const struct {
+	const char *reason, *words;
+} endings[] = {
+	{"timeout", "it ran too long and was ended; --timeout SECONDS gives it more, up to 3600"},
+	{"out_of_memory",
+		"the sandbox's memory was used up; --limit memory=4G, say, gives it more"},
+	{"disk_full", "a disk of the sandbox is full; --limit workspace=2G, say, makes it larger"},
+	{"too_many_processes",
+		"the sandbox has as many processes as it may; --limit pids=1024, say, allows more"},
+	{"interpreter_died", "the interpreter ended before the program did"},
+	{"output_limit", "it printed more than is kept; let it write to a file"},
+	{"policy_denied", "the policy does not allow it"},
+	{"sandbox_lost", "the sandbox was lost"},
+};
+
 static void print_end(const json_t *o)
 {
 	const char *traceback =
 		json_string_value(json_object_get(json_object_get(o, "error"), "traceback"));
 	const json_t *exit = json_object_get(o, "exit");
 	const char *reason = json_string_value(json_object_get(exit, "reason"));
-	const char *remedy = json_string_value(json_object_get(exit, "remedy"));
 	size_t i;
 	json_t *note;
 	if (traceback)
 		print_lines(stderr, traceback);
 	json_array_foreach (json_object_get(exit, "notes"), i, note)
 		(void)fprintf(stderr, "scb: %s\n", json_string_value(note));
-	if (remedy)
-		(void)fprintf(stderr, "scb: %s. %s\n", reason, remedy);
+	for (i = 0; reason && i < ARRAY_SIZE(endings); i++)
+		if (strcmp(endings[i].reason, reason) == 0)
+			(void)fprintf(stderr, "scb: %s\n", endings[i].words);
 }
 
 static int exit_status(const json_t *o)
@@ -235,8 +261,11 @@ static json_t *first_arguments(const struct run *r, const char *code, size_t n)
 	json_t *text = json_stringn(code, n);
 	if (!text)
 		return NULL;
-	return json_pack("{s:o,s:I,s:f}", is_shell(r) ? "command" : "code", text, "timeout_s",
-		(json_int_t)r->timeout_s, "wait_s", WAIT_S);
+	json_t *o =
+		json_pack("{s:o,s:f}", is_shell(r) ? "command" : "code", text, "wait_s", WAIT_S);
+	if (r->timeout_s)
+		json_object_set_new(o, "timeout_s", json_integer((json_int_t)r->timeout_s));
+	return o;
 }
 
 /* Starts it, prints what it prints, returns the exit status or a negative errno. */
@@ -279,7 +308,10 @@ int cli_run(int argc, char **argv)
 {
 	struct run r = {.timeout_s = LIMIT_TIMEOUT_S};
 	struct err err = {0};
+	int status = 0;
 	_cleanup_buf_ struct buf code = BUF_INIT(LIMIT_CODE);
+	if (options_want_help(argc, argv, options))
+		return cli_help();
 	r.serve[r.n_serve++] = xstrdup("/proc/self/exe");
 	r.serve[r.n_serve++] = xstrdup("serve");
 
@@ -291,12 +323,14 @@ int cli_run(int argc, char **argv)
 	if (e == 0 && r.file)
 		e = read_file(r.file, &code, &err);
 	if (e == 0)
-		e = client_start(r.serve, &r.client, &err);
+		e = client_start(r.serve, &r.client, &status, &err);
 	if (e == 0)
 		e = run_program(&r, (const char *)code.data, code.len, &err);
-	client_close(r.client);
+	(void)client_close(r.client);
 	for (size_t i = 0; i < r.n_serve; i++)
 		free(r.serve[i]);
 	free(r.job);
+	if (status > 0) /* the server has said why */
+		return status;
 	return e < 0 ? cli_failed(&err) : e;
 }

@@ -85,7 +85,9 @@ static int set_outputs(void *user, const char *value, struct err *err)
 static int set_provider(void *user, const char *value, struct err *err)
 {
 	struct serve *s = user;
-	(void)err;
+	if (strcmp(value, "auto") != 0 && !provider_by_name(value))
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --provider takes auto, bubblewrap or local, not \"%.40s\"", value);
 	s->provider_given = value;
 	return 0;
 }
@@ -332,6 +334,8 @@ int cli_serve(int argc, char **argv)
 {
 	struct serve s = {.runtime_lock = -1};
 	struct err err = {0};
+	if (options_want_help(argc, argv, options))
+		return cli_help();
 	int r = harden();
 	int fd_out = r < 0 ? r : stdio_take_stdout();
 	if (fd_out < 0) {
