@@ -57,10 +57,10 @@ static void on_stderr(uv_poll_t *p, int status, int events)
 {
 	(void)events;
 	struct hosted *h = p->data;
-	if (status < 0 || !drain(h->stderr_fd, &h->said, &h->said_total)) {
+	/* The descriptor stays open until after uv_close(): libuv then takes its number out of the
+	 * epoll set, whoever has it by that time. */
+	if (status < 0 || !drain(h->stderr_fd, &h->said, &h->said_total))
 		(void)uv_poll_stop(p);
-		fd_closep(&h->stderr_fd);
-	}
 }
 
 /* ---- --info-fd: {"child-pid": N, …}, written before the sandbox's own code runs ---- */
@@ -105,8 +105,8 @@ static void on_info(uv_poll_t *p, int status, int events)
 	if (status == 0 && drain(h->info_fd, &h->info, &total) &&
 		!memchr(h->info.data ? h->info.data : (uint8_t *)"", '}', h->info.len))
 		return;
-	(void)uv_poll_stop(p);
-	fd_closep(&h->info_fd);
+	(void)uv_poll_stop(p); /* not closed: see on_stderr() */
+	h->info_read = true;
 	learn_init(h);
 	if (h->destroying)
 		proceed(h);
@@ -257,7 +257,8 @@ static void kill_first(struct hosted *h)
 	if (h->init_pidfd >= 0 && h->tries < 10) {
 		/* Its death ends the PID namespace; bubblewrap, its parent, reaps it and ends. */
 		(void)send_signal(h->init_pidfd, SIGKILL);
-	} else if (h->info_fd >= 0 && h->tries < 10 && cgroup_box_kill(&h->groups) == -ENOSYS) {
+	} else if (h->info_fd >= 0 && !h->info_read && h->tries < 10 &&
+		   cgroup_box_kill(&h->groups) == -ENOSYS) {
 		/* bubblewrap is about to say who its child is. */
 	} else {
 		(void)cgroup_box_kill(&h->groups);

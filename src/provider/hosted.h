@@ -32,6 +32,7 @@ struct hosted {
 	int pidfd;
 	int init_pidfd; /* the agent, where bubblewrap stands in between; -1: not known (yet) */
 	int stderr_fd, info_fd; /* the reading ends */
+	bool info_read;         /* what there was to learn from info_fd */
 	uv_poll_t exit_poll, stderr_poll, info_poll;
 	uv_timer_t timer;
 	struct buf said; /* what launcher, bubblewrap and agent printed */
