@@ -27,10 +27,17 @@
 
 #define ORDINARY_UID 64208
 
+static void need(bool there, const char *what)
+{
+	if (there)
+		return;
+	print_message("# skip: needs %s\n", what);
+	skip();
+}
+
 static void need_root(void)
 {
-	if (geteuid() != 0)
-		skip();
+	need(geteuid() == 0, "root");
 }
 
 static void own_range(void)
@@ -216,8 +223,7 @@ static void cgroup_kill_root(void **state)
 	(void)state;
 	need_root();
 	const struct cgroup_host *h = cgroup_host();
-	if (!h->v2 || !h->kill)
-		skip();
+	need(h->v2 && h->kill, "cgroup v2 with cgroup.kill");
 	assert_int_equal(live_and_die(h), 0);
 }
 
@@ -227,8 +233,7 @@ static void cgroup_kill_delegated(void **state)
 	(void)state;
 	need_root();
 	const struct cgroup_host *h = cgroup_host();
-	if (!h->v2 || !h->kill)
-		skip();
+	need(h->v2 && h->kill, "cgroup v2 with cgroup.kill");
 	char group[LIMIT_PATH], path[LIMIT_PATH + 64];
 	(void)snprintf(group, sizeof(group), "%s/../scb-test-%d", h->v2, (int)getpid());
 	assert_int_equal(mkdir(group, 0755), 0);
@@ -288,8 +293,7 @@ static void cgroup_v1_limits(void **state)
 	(void)state;
 	need_root();
 	const struct cgroup_host *h = cgroup_host();
-	if (h->pids != CGROUP_V1 || h->memory != CGROUP_V1)
-		skip();
+	need(h->pids == CGROUP_V1 && h->memory == CGROUP_V1, "cgroup v1");
 	char id[ID_TEXT_SIZE], text[128] = "";
 	struct cgroup_box b;
 	struct err err;
