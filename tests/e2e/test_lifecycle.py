@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Beginnings and ends: nothing may stay behind, whatever ends the broker."""
+import hashlib
 import json
 import os
 import re
@@ -203,6 +204,9 @@ class Ends(unittest.TestCase):
             if e.get("tool") or e["event"].startswith("session."):
                 self.assertEqual(harness.PROVIDER, e["provider"], e)
                 self.assertEqual({"local": "subprocess", "bubblewrap": "container"}[harness.PROVIDER], e["isolationLevel"], e)
+        start = next(e for e in events if e["event"] == "exec.start")
+        asked = '{" tool":"run_command","command":"echo hello; exit 4"}'  # as SPEC.md says
+        self.assertEqual(hashlib.sha256(asked.encode()).hexdigest(), start["sha256"])
         opened = next(e for e in events if e["event"] == "session.open")
         self.assertEqual(1 << 30, opened["limits"]["memoryBytes"])
         self.assertEqual(256, opened["limits"]["processes"])
