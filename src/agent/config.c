@@ -116,6 +116,8 @@ static int read_one(struct config *c, const struct tlv *t)
 		return get_fd(t, &c->memory_fd);
 	case BOOT_PIDS_FD:
 		return get_fd(t, &c->pids_fd);
+	case BOOT_LIFELINE_FD:
+		return get_fd(t, &c->lifeline_fd);
 	case BOOT_MEMORY_MAX:
 		return tlv_get_u64(t, &c->memory_max);
 	case BOOT_PIDS_MAX:
@@ -162,6 +164,7 @@ int config_read(int fd, struct config *c)
 {
 	*c = (struct config){
 		.workspace_fd = -1,
+		.lifeline_fd = -1,
 		.oom_fd = -1,
 		.pids_events_fd = -1,
 		.memory_fd = -1,

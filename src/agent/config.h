@@ -32,6 +32,7 @@ struct config {
 	size_t n_join_fds;
 	int hold_fds[CONFIG_HOLD_FDS];
 	size_t n_hold_fds;
+	int lifeline_fd;                                /* -1: none */
 	int oom_fd, pids_events_fd, memory_fd, pids_fd; /* -1: none */
 	uint64_t memory_max, pids_max;                  /* 0: unknown */
 	uint32_t confine;                               /* bits of enum boot_confine */

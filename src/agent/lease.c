@@ -19,7 +19,7 @@
 #define FIRST_LINK_US (60 * USEC_PER_SEC)
 
 static const struct config *config;
-static struct source timer;
+static struct source timer, lifeline;
 static uint64_t lease_until_us, orphan_until_us; /* CLOCK_BOOTTIME; 0: none */
 static bool ever_linked, told_to_end, ran_out;
 
@@ -55,6 +55,13 @@ static void on_timer(struct source *s, uint32_t events)
 	arm();
 }
 
+static void on_lifeline(struct source *s, uint32_t events)
+{
+	(void)s;
+	(void)events;
+	lease_end("the broker is gone");
+}
+
 static void set_lease(uint64_t ms)
 {
 	ran_out = false;
@@ -70,6 +77,9 @@ int lease_init(const struct config *c)
 		return -errno;
 	timer.ready = on_timer;
 	int r = loop_add(&timer, fd, EPOLLIN);
+	lifeline.ready = on_lifeline;
+	if (r == 0 && c->lifeline_fd >= 0 && c->orphan_ms == 0)
+		r = loop_add(&lifeline, c->lifeline_fd, EPOLLIN);
 	if (r < 0)
 		return r;
 	orphan_until_us = clock_boottime_us() + FIRST_LINK_US;

@@ -72,8 +72,8 @@ static void close_others(int link_fd)
 {
 	int keep[CONFIG_JOIN_FDS + CONFIG_HOLD_FDS + LIMIT_MOUNTS + 8] = {STDERR_FILENO, link_fd,
 		config.workspace_fd, config.oom_fd, config.pids_events_fd, config.memory_fd,
-		config.pids_fd};
-	size_t n = 7;
+		config.pids_fd, config.lifeline_fd};
+	size_t n = 8;
 	for (size_t i = 0; i < config.n_join_fds; i++)
 		keep[n++] = config.join_fds[i];
 	for (size_t i = 0; i < config.n_hold_fds; i++)

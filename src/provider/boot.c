@@ -87,6 +87,7 @@ static int numbers(struct buf *b, const struct boot *boot)
 		{BOOT_PIDS_EVENTS_FD, (uint64_t)boot->pids_events_fd, boot->pids_events_fd >= 0},
 		{BOOT_MEMORY_FD, (uint64_t)boot->memory_fd, boot->memory_fd >= 0},
 		{BOOT_PIDS_FD, (uint64_t)boot->pids_fd, boot->pids_fd >= 0},
+		{BOOT_LIFELINE_FD, (uint64_t)boot->lifeline_fd, boot->lifeline_fd >= 0},
 		{BOOT_MEMORY_MAX, boot->memory_max, boot->memory_max > 0},
 		{BOOT_PIDS_MAX, boot->pids_max, boot->pids_max > 0},
 		{BOOT_CONFINE, boot->confine, true},

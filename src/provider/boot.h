@@ -17,6 +17,7 @@ struct boot {
 	const int *join_fds;
 	size_t n_join_fds;
 	int hold_fds[2]; /* BOOT_HOLD_FD */
+	int lifeline_fd; /* BOOT_LIFELINE_FD */
 	int oom_fd, pids_events_fd, memory_fd, pids_fd;
 	uint64_t memory_max, pids_max; /* 0: nothing bounds it */
 };

@@ -150,6 +150,7 @@ static void free_hosted(struct hosted *h)
 	cgroup_box_done(&h->groups);
 	fd_closep(&h->base.link_fd);
 	fd_closep(&h->listen_fd);
+	fd_closep(&h->lifeline_fd);
 	fd_closep(&h->pidfd);
 	fd_closep(&h->init_pidfd);
 	fd_closep(&h->stderr_fd);
@@ -336,6 +337,11 @@ int hosted_prepare(struct hosted *h, struct boot *b, struct launch *l, struct er
 	b->pids_fd = give(l, h->groups.pids_fd);
 	b->hold_fds[0] = give(l, h->uid.shared_fd);
 	b->hold_fds[1] = give(l, h->record.shared_fd);
+	int lifeline[2];
+	if (pipe2(lifeline, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "pipe: %s", strerror(errno));
+	b->lifeline_fd = launch_give_owned(l, lifeline[0]);
+	h->lifeline_fd = lifeline[1];
 	int config = boot_config(b);
 	b->join_fds = NULL;
 	if (config < 0)

@@ -27,6 +27,7 @@ struct hosted {
 	struct cgroup_box groups;
 	struct record record;
 	int listen_fd;
+	int lifeline_fd; /* the writing end of BOOT_LIFELINE_FD: broken by this process's death */
 
 	pid_t pid; /* bubblewrap, or the agent itself */
 	int pidfd;

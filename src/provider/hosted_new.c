@@ -158,9 +158,8 @@ static int make_link(struct hosted *h, struct err *err)
 	return 0;
 }
 
-static int make_workdir(struct hosted *h, const char *runtime_dir, struct err *err)
+static int make_workdir(struct hosted *h, struct err *err)
 {
-	h->workdir = xasprintf("%s/%s.d", runtime_dir, h->id);
 	if (mkdir(h->workdir, 0700) < 0 ||
 		(h->uid.uid && chown(h->workdir, h->uid.uid, h->uid.uid) < 0)) {
 		int r = err_set(err, ERR_PROVIDER_UNUSABLE, errno, "cannot make %.300s: %s",
@@ -177,7 +176,7 @@ static struct hosted *allocate(const struct provider *p, uv_loop_t *loop,
 {
 	struct hosted *h = xcalloc(1, sizeof(*h));
 	h->base.provider = p;
-	h->base.link_fd = h->listen_fd = h->pidfd = h->init_pidfd = -1;
+	h->base.link_fd = h->listen_fd = h->lifeline_fd = h->pidfd = h->init_pidfd = -1;
 	h->stderr_fd = h->info_fd = -1;
 	h->loop = loop;
 	h->events = *events;
@@ -211,11 +210,15 @@ static int claim(struct hosted *h, const struct hosted_wish *wish, const struct 
 		.cpus = spec->cpus};
 	if (r == 0)
 		r = cgroup_box_create(&wish->groups, h->id, &limits, &h->groups, err);
-	if (r == 0 && wish->workdir)
-		r = make_workdir(h, spec->runtime_dir, err);
+	if (wish->workdir)
+		h->workdir = xasprintf("%s/%s.d", spec->runtime_dir, h->id);
+	/* Before what it names: this process can be killed at any moment. Groups, whose names only
+	 * their making tells, are swept without a record, too. */
 	if (r == 0)
 		r = record_create(spec->runtime_dir, h->id, h->groups.dirs, h->groups.n_dirs,
 			h->socket_path, h->workdir, &h->record, err);
+	if (r == 0 && wish->workdir)
+		r = make_workdir(h, err);
 	return r == 0 ? make_link(h, err) : r;
 }
 

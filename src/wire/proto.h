@@ -264,6 +264,9 @@ enum wire_boot {
 	/* an empty directory: with it, children of CONFINE_NESTED_USERNS see mounts without the
 	 * host's sockets and FIFOs */
 	BOOT_EMPTY = 24,
+	/* the reading end of a pipe whose other end only the creator holds: at its end of file an
+	 * agent with BOOT_ORPHAN_MS 0 ends, although no link may ever have come */
+	BOOT_LIFELINE_FD = 25,
 };
 
 enum boot_confine {

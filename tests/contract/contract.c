@@ -531,6 +531,40 @@ static void test_dead_broker(void)
 	tap_ok(same_traces(&before, &after), "broker killed with -9: a sweep leaves nothing");
 }
 
+/* At any moment of a sandbox's beginning: before it has a process, while bubblewrap sets it up,
+ * while its agent waits for the first word of a broker. */
+static void test_broker_killed_early(void)
+{
+	enum { TIMES = 50, LONGEST_US = 40000 };
+	size_t before = count_dir(host.runtime, ""), after = 0;
+	for (unsigned i = 0; i < TIMES; i++) {
+		struct box b;
+		struct err err;
+		uv_loop_t loop;
+		box_init(&b, &host);
+		pid_t pid = fork();
+		if (pid == 0) {
+			CHECK(uv_loop_init(&loop) == 0);
+			b.loop = &loop;
+			bool never = false;
+			(void)box_create(&b, host.provider, &err);
+			(void)box_until(&loop, &never, 10 * USEC_PER_SEC);
+			_exit(0);
+		}
+		(void)usleep(LONGEST_US / TIMES * i);
+		CHECK(pid > 0 && kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+	}
+	/* A record is locked for as long as anything of its sandbox lives. */
+	uint64_t end = clock_monotonic_us() + 3 * USEC_PER_SEC;
+	do {
+		(void)usleep(20000);
+		(void)provider_sweep(host.runtime);
+		after = count_dir(host.runtime, "");
+	} while (after != before && clock_monotonic_us() < end);
+	tap_ok(after == before, "brokers killed while they make a sandbox: nothing lives on (%zu)",
+		after - before);
+}
+
 static void test_uids_used_up(void)
 {
 	if (!as_root) {
@@ -620,6 +654,7 @@ int main(int argc, char **argv)
 	test_mounts();
 	test_long_path();
 	test_dead_broker();
+	test_broker_killed_early();
 	test_uids_used_up();
 	test_no_core_files();
 	tap_ok(box_host_done(&host), "the runtime directory is empty at the end");
