@@ -106,8 +106,10 @@ static void refused(int r, const struct err *err, const char *word)
 
 static void needs_root(void)
 {
-	if (geteuid() != 0)
-		skip();
+	if (geteuid() == 0)
+		return;
+	print_message("# skip: needs root\n");
+	skip();
 }
 
 /* The one directory below dir. */
