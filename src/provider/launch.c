@@ -241,8 +241,14 @@ pid_t launch_start(const struct launch *l, int *ret_pidfd, struct err *err)
 	CHECK(l->n_fds <= LAUNCH_FDS && l->n_stages <= LAUNCH_STAGES);
 	CHECK(geteuid() != 0 || l->uid != 0); /* never host uid 0 */
 	if (l->n_stages) {
-		(void)mkdir("/run/scb", 0755);
-		(void)mkdir(LAUNCH_STAGE_DIR, 0755);
+		/* The sandbox's uid must be able to pass through, whatever the umask and whoever
+		 * made them. */
+		(void)mkdir("/run/scb", 0711);
+		(void)mkdir(LAUNCH_STAGE_DIR, 0711);
+		if (chmod("/run/scb", 0711) < 0 || chmod(LAUNCH_STAGE_DIR, 0711) < 0)
+			return err_set(err, ERR_PROVIDER_UNUSABLE, errno,
+				"the staging directory " LAUNCH_STAGE_DIR " cannot be made: %s",
+				strerror(errno));
 	}
 	bool born_in_group;
 	pid_t pid = fork_into(l, ret_pidfd, &born_in_group);

@@ -31,6 +31,7 @@ PROVIDER = os.environ.get("SCB_PROVIDER", "bubblewrap")
 MODE = os.environ.get("SCB_MODE", "root" if os.geteuid() == 0 else "user")
 SANITIZED = bool(os.environ.get("SCB_SANITIZED"))
 CANARY = "scb-canary-7f3a9c"
+ELSEWHERE = ["/usr/bin/python3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "elsewhere.py")]
 
 
 def _become():

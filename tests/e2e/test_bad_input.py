@@ -25,9 +25,7 @@ def changed_bin(test, change):
     scratch = place.folder("overlay")
     for name in ("up", "work"):
         os.chmod(place.folder("overlay", name), 0o755)
-    script = ('mount -t overlay overlay -o "lowerdir=/usr/bin,upperdir=$1/up,workdir=$1/work" /usr/bin && '
-              f'{change} && shift && exec "$@"')
-    place.prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", scratch, *place.prefix]
+    place.prefix = [*harness.ELSEWHERE, "bin", scratch, change, *place.prefix]
     try:
         yield place
     finally:

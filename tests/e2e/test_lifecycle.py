@@ -184,6 +184,25 @@ class Ends(unittest.TestCase):
         c.close()
         self.assertNothingLeft([])
 
+    @unittest.skipUnless(harness.MODE == "root", "an ordinary user's broker uses nothing below /run/scb")
+    def test_first_of_a_machine(self):
+        """a root broker with nothing in /run yet, its programs where only root may go"""
+        self.place.prefix = [*harness.ELSEWHERE, "run"]
+        hidden = self.place.folder("hidden", "bin")
+        os.chmod(os.path.dirname(hidden), 0o700)
+        for name in ("scb", "scb-agent"):
+            shutil.copy2(os.path.join(self.place.bin, name), hidden)
+        shutil.copytree(os.path.join(self.place.bin, "kernels"), os.path.join(hidden, "kernels"),
+                        ignore=shutil.ignore_patterns("meson*", "*.p"))
+        self.place.bin = hidden
+        for env in ({}, {"XDG_RUNTIME_DIR": None}):
+            c = self.client = self.place.serve(**env)
+            c.initialize()
+            r = c.tool("run_code", language="python", code="6 * 7")
+            self.assertFalse(r.is_error, r.text)
+            self.assertEqual("42", r.results[0]["mime"]["text/plain"])
+            c.close()
+
     def test_audit(self):
         """everything that ran stands in the audit log: start before end, with ids and no secret"""
         c = self.serve()
