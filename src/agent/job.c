@@ -11,6 +11,7 @@
 #include "agent/jobinput.h"
 #include "agent/jobweigh.h"
 #include "agent/kernel.h"
+#include "agent/segments.h"
 #include "agent/uplink.h"
 #include "base/clock.h"
 #include "wire/tlv.h"
@@ -303,6 +304,8 @@ void job_finish(struct job *j, enum wire_reason reason, enum wire_evidence evide
 	}
 	j->reason = reason;
 	j->evidence = evidence;
+	if (reason == REASON_OUT_OF_MEMORY)
+		segments_sweep();
 	job_ended(j);
 }
 

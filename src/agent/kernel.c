@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/segments.h"
 #include "agent/uplink.h"
 #include "base/fd.h"
 #include "wire/frame.h"
@@ -387,6 +388,7 @@ static void on_gone(void *user)
 	k->pid = 0;
 	k->state = KERNEL_DOWN;
 	close_socket(k);
+	segments_sweep(); /* a fresh kernel shall have room */
 	kernel_tell_stopped(k);
 	if (list_empty(&k->queue))
 		return;

@@ -322,6 +322,21 @@ class Limits(Case):
         self.assertDone(self.py("a = None; print(6*7)", session=s))
         self.assertEqual("42\n", self.py("print(6*7)", session=s).stdout)
 
+    @only("bubblewrap")
+    def test_shared_memory_of_the_dead(self):
+        """System V segments of dead programs go with the interpreter, those of living ones stay"""
+        s = self.open()
+        self.assertDone(self.py("1", session=s))
+        make = ("import ctypes, sys, time; c = ctypes.CDLL(None); "
+                "print(c.shmget(0, 1 << 20, 0o1000), flush=True); time.sleep(int(sys.argv[1]))")
+        self.assertDone(self.client.tool("run_command", session=s, argv=["python3", "-c", make, "0"]))
+        living = self.client.tool("run_command", session=s, argv=["python3", "-c", make, "60"], wait_s=1)
+        self.assertEqual("running", living.data["status"], str(living))
+        count = "tail -n +2 /proc/sysvipc/shm | wc -l"
+        self.assertEqual("2\n", self.sh(count, session=s).stdout)
+        self.assertFalse(self.client.tool("session", action="restart", session=s).is_error)
+        self.assertEqual("1\n", self.sh(count, session=s).stdout)
+
     def test_memory_of_a_command(self):
         """a command that takes all memory is killed for it, and its session goes on"""
         s = self.open()
