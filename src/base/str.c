@@ -187,6 +187,11 @@ bool str_starts(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+const char *str_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 void str_size(uint64_t bytes, char ret_text[static STR_SIZE_TEXT])
 {
 	static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};

@@ -24,6 +24,8 @@ int str_to_size(const char *s, uint64_t *ret_bytes) MUST_CHECK;
  * bytes that are no UTF-8, line and paragraph separators, directional overrides) becomes "?". */
 void str_make_printable(char *text);
 bool str_starts(const char *s, const char *prefix);
+/* "" for one, else "s". */
+const char *str_plural(uint64_t n);
 /* "1.2 GB" and the like, for people. */
 #define STR_SIZE_TEXT 16
 void str_size(uint64_t bytes, char ret_text[static STR_SIZE_TEXT]);

@@ -49,8 +49,9 @@ void exec_kernel_seen(struct exec_kernel_ref *k, struct exec_status *s)
 		k->restart_asked = false;
 	}
 	/* A job that first answered "running" says it again when it is done. */
-	s->kernel_restarted =
-		s->generation == k->generation && strcmp(k->restarted_for, s->job) == 0;
+	s->kernel_restarted = s->generation == k->generation &&
+			      strcmp(k->restarted_for, s->job) == 0 &&
+			      s->reason != REASON_INTERPRETER_DIED; /* which says as much */
 }
 
 /* ---- starting ---- */

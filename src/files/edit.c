@@ -27,8 +27,8 @@ int edit_replace(const struct buf *in, const char *old_text, const char *new_tex
 			"it stands there, blanks and line ends included");
 	if (places > 1 && !all)
 		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
-			"old_text occurs %d times; give more of the text around the place, or ask "
-			"for all of them",
+			"old_text occurs %d times; give more of the text around the place, or pass "
+			"\"all\": true to replace each",
 			places);
 	if (!r && p < end)
 		r = buf_append(out, p, (size_t)(end - p));

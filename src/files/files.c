@@ -209,7 +209,8 @@ static void take_entry_tag(const struct tlv *t, struct files_entry *e)
 		break;
 	case TAG_LINE_TEXT:
 		free(e->line_text);
-		e->line_text = path_printable(t->p, t->n);
+		/* of a line that ends with CR LF, the CR is no text */
+		e->line_text = path_printable(t->p, t->n - (t->n > 0 && t->p[t->n - 1] == '\r'));
 		break;
 	default:
 		break;

@@ -171,11 +171,14 @@ static json_t *good_result(struct call *c)
 	json_t *content = json_array();
 	_cleanup_buf_ struct buf text = BUF_INIT(TEXT_MAX + 1024);
 	if (c->handle[0] && !c->session_over)
-		CHECK(buf_printf(&text,
-			      "session %s (pass session=\"%s\" to later calls to keep its files "
-			      "and "
-			      "variables)\n",
-			      c->handle, c->handle) == 0);
+		CHECK(args_text(c->args, "session")
+				? buf_printf(&text, "session %s\n", c->handle) == 0
+				: buf_printf(&text,
+					  "session %s (pass session=\"%s\" to later calls to keep "
+					  "its files "
+					  "and "
+					  "variables)\n",
+					  c->handle, c->handle) == 0);
 	if (c->text.len > 0)
 		CHECK(buf_append(&text, c->text.data, c->text.len) == 0);
 	json_array_append_new(content, text_block(text.data, text.len));

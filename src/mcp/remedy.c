@@ -94,10 +94,38 @@ static bool has_note(const struct exec_status *s, const char *note)
 	return false;
 }
 
+static bool output_says(const struct exec_output *o, const char *words)
+{
+	size_t n = strlen(words);
+	return (o->head.len > 0 && memmem(o->head.data, o->head.len, words, n)) ||
+	       (o->tail.len > 0 && memmem(o->tail.data, o->tail.len, words, n));
+}
+
+static bool failed(const struct exec_status *s)
+{
+	return s->error_name || (s->reason == REASON_EXIT && s->exit_code != 0);
+}
+
+static bool ran_out_of_memory(const struct exec_status *s)
+{
+	if (s->error_name)
+		return strcmp(s->error_name, "MemoryError") == 0 ||
+		       strcmp(s->error_name, "_ArrayMemoryError") == 0 ||
+		       strcmp(s->error_name, "numpy.core._exceptions._ArrayMemoryError") == 0;
+	return failed(s) && output_says(&s->err, "MemoryError");
+}
+
 void remedy_advice(const struct exec_status *s, const struct render_context *ctx, struct buf *out)
 {
 	switch (s->reason) {
 	case REASON_EXIT:
+		if (ran_out_of_memory(s))
+			PUT("The memory of the sandbox did not suffice. Work on less at a time "
+			    "(read "
+			    "files in chunks, drop what is no longer needed); files in /workspace "
+			    "and "
+			    "/tmp count as memory, too.");
+		return;
 	case REASON_CANCELLED:
 		return;
 	case REASON_SIGNAL:
@@ -226,11 +254,93 @@ static bool output_holds(const struct exec_output *o)
 
 bool remedy_wants_network(const struct exec_status *s)
 {
-	bool failed = s->error_name || (s->reason == REASON_EXIT && s->exit_code != 0);
 	if (s->error_message && holds_network_word(s->error_message, strlen(s->error_message)))
 		return true;
 	if (s->traceback && holds_network_word(s->traceback, strlen(s->traceback)))
 		return true;
 	/* stdout may well quote such words, as when a log is read */
-	return output_holds(&s->err) || (failed && output_holds(&s->out));
+	return output_holds(&s->err) || (failed(s) && output_holds(&s->out));
+}
+
+/* ---- what is not installed ---- */
+
+/* The name that stands in p[0..n) behind the words, without quotes; "" where there is none. */
+static void name_behind(const void *p, size_t n, const char *words, char *ret_name, size_t size)
+{
+	const char *at = n > 0 ? memmem(p, n, words, strlen(words)) : NULL;
+	const char *end = (const char *)p + n;
+	size_t len = 0;
+	ret_name[0] = '\0';
+	if (!at)
+		return;
+	for (at += strlen(words); at < end && (*at == ' ' || *at == '\'' || *at == '"'); at++)
+		;
+	for (; at < end && len + 1 < size; at++) {
+		bool letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+			      (*at >= '0' && *at <= '9') || *at == '_' || *at == '-';
+		if (!letter)
+			break;
+		ret_name[len++] = *at;
+	}
+	ret_name[len] = '\0';
+}
+
+/* Debian's packages are named after the module, but for a few. */
+static void print_package(const char *module, struct buf *out)
+{
+	static const char *const others[][2] = {{"cv2", "opencv"}, {"Crypto", "pycryptodome"},
+		{"dateutil", "dateutil"}, {"scikit-learn", "sklearn"}, {"beautifulsoup4", "bs4"},
+		{"pyyaml", "yaml"}, {"pillow", "pil"}};
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (strcmp(others[i][0], module) == 0)
+			module = others[i][1];
+	PUT("python3-");
+	for (const char *p = module; *p; p++)
+		PUT("%c", *p == '_' ? '-' : *p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+}
+
+/* The module or package that a run wanted in vain; false where none is named. */
+static bool find_package(const struct exec_status *s, char *ret_name, size_t size)
+{
+	static const char *const words[] = {
+		"No module named ", "No matching distribution found for "};
+	const char *message = s->error_message;
+	ret_name[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(words) && !ret_name[0]; i++) {
+		if (message)
+			name_behind(message, strlen(message), words[i], ret_name, size);
+		const struct buf *const places[] = {
+			&s->err.tail, &s->err.head, &s->out.tail, &s->out.head};
+		for (size_t k = 0; k < ARRAY_SIZE(places) && !ret_name[0]; k++)
+			name_behind(places[k]->data, places[k]->len, words[i], ret_name, size);
+	}
+	return ret_name[0];
+}
+
+void remedy_missing(const struct exec_status *s, struct buf *out)
+{
+	static const char nothing_installs[] =
+		"nothing can be installed from inside (this sandbox has no network; what there is "
+		"is what the host has under /usr)";
+	char name[64];
+	if (s->state != JOB_DONE || !failed(s))
+		return;
+	if (find_package(s, name, sizeof(name))) {
+		PUT("The output looks as if the Python package %s were missing: %s. Do without it, "
+		    "or ask the person to install it on the host (sudo apt install ",
+			name, nothing_installs);
+		print_package(name, out);
+		PUT(") and run this again.");
+	} else if (output_says(&s->err, "externally-managed-environment") ||
+		   output_says(&s->out, "externally-managed-environment")) {
+		PUT("The output looks as if pip was to install something: %s. Do without it, or "
+		    "ask "
+		    "the person to install it on the host (sudo apt install python3-NAME).",
+			nothing_installs);
+	} else if (output_says(&s->err, "command not found") ||
+		   (s->exit_code == 127 && output_says(&s->err, ": not found"))) {
+		PUT("The output looks as if a program were missing: %s. Do without it, or ask the "
+		    "person to install it on the host.",
+			nothing_installs);
+	}
 }

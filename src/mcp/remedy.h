@@ -12,3 +12,6 @@ void remedy_note(const char *note, struct buf *out);
 /* Does the output look as if the program wanted a network? */
 bool remedy_wants_network(const struct exec_status *s);
 extern const char remedy_no_network[];
+/* Where it looks as if a module, package or program was missing: a sentence on what to do about
+ * it; appended. Inferred from what was printed, and said so. */
+void remedy_missing(const struct exec_status *s, struct buf *out);

@@ -112,14 +112,15 @@ static void render_output(const struct exec_status *s, const char *name, bool is
 	bool newline = n > 0 && shaped.text[n - 1] == '\n';
 	PUT("%s:\n%s%s", name, shaped.text, newline ? "" : "\n");
 	if (shaped.omitted > 0) {
-		PUT("(%llu bytes of %s left out: job action=read job=%s stream=%s offset=… to see "
+		PUT("(%llu byte%s of %s left out: job action=read job=%s stream=%s offset=… to see "
 		    "them)\n",
-			(unsigned long long)shaped.omitted, name, s->job, name);
+			(unsigned long long)shaped.omitted, str_plural(shaped.omitted), name,
+			s->job, name);
 		json_object_set_new(omitted, name, json_integer((json_int_t)shaped.omitted));
 	}
 	if (shaped.replaced > 0)
-		PUT("(%zu bytes of %s were not UTF-8 and are shown as \xef\xbf\xbd)\n",
-			shaped.replaced, name);
+		PUT("(%zu byte%s of %s not UTF-8 and shown as \xef\xbf\xbd)\n", shaped.replaced,
+			str_plural(shaped.replaced), name);
 	json_object_set_new(structured, name, json_string(shaped.text));
 	free(shaped.text);
 }
@@ -210,15 +211,37 @@ static bool has_image(const struct exec_bundle *b)
 	return false;
 }
 
+/* "<IPython.core.display.HTML object>": what IPython says of what has a better form. */
+static bool is_object_repr(const struct exec_mime *m)
+{
+	static const char before[] = "<IPython.core.display.";
+	return m->n >= sizeof(before) - 1 && memcmp(m->data, before, sizeof(before) - 1) == 0;
+}
+
+/* Text for a bundle that has none of its own. */
+static const struct exec_mime *other_text(const struct exec_bundle *b)
+{
+	const struct exec_mime *m = find_mime(b, "text/markdown");
+	return m ? m : find_mime(b, "text/latex");
+}
+
 static void print_bundle(const struct exec_bundle *b, struct results *r)
 {
 	struct buf *text = r->text;
 	const struct exec_mime *plain = find_mime(b, "text/plain");
+	const struct exec_mime *html = find_mime(b, "text/html");
+	const char *kind = b->is_result ? "result" : "display";
+	if (!plain || is_object_repr(plain)) {
+		plain = other_text(b) ? other_text(b) : html ? NULL : plain;
+		if (html && !plain)
+			PUT("%s: (HTML, %zu byte%s, in structured content)\n", kind, html->n,
+				str_plural(html->n));
+	}
 	if (plain && !has_image(b)) { /* "<Figure size 640x480 …>" says nothing */
 		struct shape_text shaped = {0};
 		shape_bytes(plain->data, plain->n, MIN(RESULT_TEXT_MAX, r->text_left), &shaped);
 		r->text_left -= MIN(strlen(shaped.text), r->text_left);
-		PUT("%s:\n%s\n", b->is_result ? "result" : "display", shaped.text);
+		PUT("%s:\n%s\n", kind, shaped.text);
 		free(shaped.text);
 	}
 	for (size_t i = 0; i < b->n_skipped; i++)
@@ -302,7 +325,11 @@ static json_t *render_notes(const struct exec_status *s, struct buf *text)
 			json_string(
 				"the interpreter had ended before, so this ran in a new one: the "
 				"state was lost, variables and imports must be made again"));
-	if (remedy_wants_network(s))
+	_cleanup_buf_ struct buf missing = BUF_INIT(1024);
+	remedy_missing(s, &missing);
+	if (missing.len > 0) /* pip's failure names the network too */
+		json_array_append_new(list, jsonrpc_text_n(missing.data, missing.len));
+	else if (remedy_wants_network(s))
 		json_array_append_new(list, json_string(remedy_no_network));
 
 	size_t i;

@@ -234,6 +234,38 @@ static void no_network_is_said(void **state)
 	free_output(&s);
 }
 
+static void missing_packages_are_named(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *says, *remedy;
+	} cases[] = {
+		{"ModuleNotFoundError: No module named 'torch.nn'\n",
+			"sudo apt install python3-torch)"},
+		{"/usr/bin/python3: No module named cv2\n", "sudo apt install python3-opencv)"},
+		{"ERROR: No matching distribution found for Foo_bar==2\n", "python3-foo-bar)"},
+		{"error: externally-managed-environment\n", "python3-NAME"},
+		{"bash: line 1: jq: command not found\n", "a program were missing"},
+		{"MemoryError\n", "Work on less at a time"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct exec_status s = done(JOB_KIND_COMMAND, REASON_EXIT);
+		s.has_exit_code = true;
+		s.exit_code = 1;
+		print(&s.err, cases[i].says, strlen(cases[i].says));
+		const char *t = render(&s, 0);
+		has(t, cases[i].remedy);
+		assert_null(strstr(t, "localhost works"));
+		s.exit_code = 0; /* a log that quotes it */
+		_cleanup_buf_ struct buf quiet = BUF_INIT(KIB);
+		remedy_missing(&s, &quiet);
+		remedy_advice(
+			&s, &(struct render_context){.limits = policy_limits(policy)}, &quiet);
+		assert_int_equal(quiet.len, 0);
+		free_output(&s);
+	}
+}
+
 static void cells_show_values_figures_and_errors(void **state)
 {
 	(void)state;
@@ -371,6 +403,7 @@ int main(void)
 		TEST(a_stray_nul_hides_nothing),
 		TEST(long_output_is_bounded),
 		TEST(no_network_is_said),
+		TEST(missing_packages_are_named),
 		TEST(cells_show_values_figures_and_errors),
 		TEST(deep_json_stays_text),
 		TEST(running_jobs_name_the_way_on),

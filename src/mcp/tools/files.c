@@ -144,7 +144,7 @@ static void print_entry(struct call *c, const struct files_entry *e)
 	} else if (e->kind == FILE_DIRECTORY) {
 		call_print(c, "/");
 	} else if (e->kind == FILE_REGULAR) {
-		call_print(c, "  %llu bytes", (unsigned long long)e->size);
+		call_print(c, "  %llu byte%s", (unsigned long long)e->size, str_plural(e->size));
 	} else {
 		call_print(c, "  (%s)", kind_name(e->kind));
 	}
@@ -178,8 +178,8 @@ static void answer_stat(struct call *c, const struct files_result *r)
 	json_object_update(c->structured, o);
 	json_decref(o);
 	print_text(c, c->state ? ((struct files_state *)c->state)->path : "");
-	call_print(
-		c, ": %s, %llu bytes\n", kind_name(r->stat.kind), (unsigned long long)r->stat.size);
+	call_print(c, ": %s, %llu byte%s\n", kind_name(r->stat.kind),
+		(unsigned long long)r->stat.size, str_plural(r->stat.size));
 }
 
 static void answer_read(struct call *c, const struct files_result *r)
@@ -225,7 +225,8 @@ static void answer_change(struct call *c, const struct files_result *r)
 	const char *a = c->action;
 	print_text(c, st->path);
 	if (strcmp(a, "write") == 0) {
-		call_print(c, ": written, %llu bytes now\n", (unsigned long long)r->size);
+		call_print(c, ": written, %llu byte%s now\n", (unsigned long long)r->size,
+			str_plural(r->size));
 		call_set_u64(c, "totalBytes", r->size);
 	} else if (strcmp(a, "edit") == 0) {
 		call_print(c, ": %llu replaced\n", (unsigned long long)r->count);

@@ -205,8 +205,8 @@ static void on_input(void *user, uint64_t accepted, const struct err *err)
 	}
 	call_set_text(c, "job", c->job);
 	call_set_u64(c, "bytes", accepted);
-	call_print(c, "%llu of %llu bytes given to stdin of %s%s\n", (unsigned long long)accepted,
-		(unsigned long long)st->asked, c->job,
+	call_print(c, "%llu of %llu byte%s given to stdin of %s%s\n", (unsigned long long)accepted,
+		(unsigned long long)st->asked, str_plural(st->asked), c->job,
 		args_bool(c->args, "close") ? ", which is closed now" : "");
 	call_finish(c);
 }
