@@ -529,6 +529,29 @@ for fd in os.listdir("/proc/self/fd"):
         self.assertDone(r, 2)
         self.assertEqual("8", self.py("kept", session=s).results[0]["mime"]["text/plain"])
 
+    def test_kernels_that_are_not_there(self):
+        """interrupt and restart say where there is nothing to do, and refuse a name that is none"""
+        s = self.open()
+        for action in ("interrupt", "restart"):
+            r = self.client.tool("session", action=action, session=s)
+            self.assertIn("nothing to " + action, r.text)
+        self.assertNotIn("pass session", r.text)
+        self.py("x = 1", session=s)
+        for action in ("interrupt", "restart"):
+            self.assertRefused(self.client.tool("session", action=action, session=s, kernel="nope"), "nope", "python")
+        self.assertIn("nothing was running", self.client.tool("session", action="interrupt", session=s).text)
+        self.assertEqual("1", self.py("x", session=s).results[0]["mime"]["text/plain"])
+
+    def test_missing_package(self):
+        """what is not installed is named with the way to get it"""
+        r = self.py("import no_such_module_here")
+        self.assertIn("python3-no-such-module-here", r.text)
+        self.assertIn("python3-no-such-module-here", " ".join(r.exit["notes"]))
+        self.assertIn("on the host", self.sh("no-such-program-here").text)
+        r = self.py("from IPython.display import HTML\nHTML('<b>x</b>')")
+        if not r.error:
+            self.assertIn("(HTML, 8 bytes, in structured content)", r.text)
+
     def test_interrupt_and_restart(self):
         """session interrupt keeps the state, session restart does not"""
         s = self.open()

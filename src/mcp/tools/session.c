@@ -104,7 +104,8 @@ static void print_usage(struct call *c, const struct exec_usage *u)
 		before = ", ";
 	}
 	if (u->pids) {
-		call_print(c, "%s%llu processes", before, (unsigned long long)u->pids);
+		call_print(c, "%s%llu process%s", before, (unsigned long long)u->pids,
+			u->pids == 1 ? "" : "es");
 		before = ", ";
 	}
 	if (u->disk_total)
@@ -255,6 +256,12 @@ static void do_list(struct call *c)
 
 /* ---- interrupt, restart ---- */
 
+static const char *kernel_asked(const struct call *c)
+{
+	const char *name = args_text(c->args, "kernel");
+	return name ? name : exec_languages[0];
+}
+
 static void on_kernel_done(void *user, const struct err *err)
 {
 	struct call *c = user;
@@ -267,6 +274,49 @@ static void on_kernel_done(void *user, const struct err *err)
 			   ? "restarted: variables are gone, files are kept\n"
 			   : "interrupted: what ran in the interpreter ends, variables are kept\n");
 	call_finish(c);
+}
+
+static void no_such_kernel(
+	struct call *c, const char *name, const struct exec_kernel *kernels, size_t n)
+{
+	char names[240] = "";
+	for (size_t i = 0; i < n; i++) {
+		size_t used = strlen(names);
+		(void)snprintf(names + used, sizeof(names) - used, "%s%.40s", i ? ", " : "",
+			kernels[i].name);
+	}
+	call_failf(c, ERR_INVALID_ARGUMENT, "there is no kernel \"%.40s\" in this session; %s%s",
+		name, n ? "there are: " : "none runs yet", names);
+}
+
+/* Whoever interrupts or restarts what is not there, or does nothing, is told so. */
+static void on_kernels_known(
+	void *user, const struct exec_kernel *kernels, size_t n, const struct err *err)
+{
+	struct call *c = user;
+	const char *name = kernel_asked(c);
+	const struct exec_kernel *k = NULL;
+	c->op = NULL;
+	if (err) {
+		call_fail(c, err);
+		return;
+	}
+	for (size_t i = 0; i < n && !k; i++)
+		k = strcmp(kernels[i].name, name) == 0 ? &kernels[i] : NULL;
+	bool restart = strcmp(c->action, "restart") == 0;
+	if (!k && strcmp(name, exec_languages[0]) != 0) {
+		no_such_kernel(c, name, kernels, n);
+	} else if (!k) {
+		call_print(c, "no interpreter runs yet: there is nothing to %s\n", c->action);
+		call_finish(c);
+	} else if (!restart && !k->busy && k->queued == 0) {
+		call_print(c, "nothing was running in kernel %s; variables are kept\n", name);
+		call_finish(c);
+	} else if (restart) {
+		exec_kernel_restart(session_exec(c->session), name, on_kernel_done, c);
+	} else {
+		exec_kernel_interrupt(session_exec(c->session), name, on_kernel_done, c);
+	}
 }
 
 /* ---- close ---- */
@@ -312,12 +362,8 @@ static void run(struct call *c)
 	}
 	if (strcmp(a, "info") == 0)
 		do_info(c);
-	else if (strcmp(a, "interrupt") == 0)
-		exec_kernel_interrupt(
-			session_exec(c->session), args_text(c->args, "kernel"), on_kernel_done, c);
-	else if (strcmp(a, "restart") == 0)
-		exec_kernel_restart(
-			session_exec(c->session), args_text(c->args, "kernel"), on_kernel_done, c);
+	else if (strcmp(a, "interrupt") == 0 || strcmp(a, "restart") == 0)
+		c->op = exec_kernels(session_exec(c->session), on_kernels_known, c);
 	else
 		do_close(c);
 }
