@@ -50,16 +50,26 @@ bench:
 	@tools/build $(BUILD)
 	@$(PYTHON) bench/run.py $(BUILD)
 
+# Where it goes. Each of these folders, or the nearest that is there already, must be writable.
+PLACE := $(DESTDIR)$(abspath $(PREFIX))
+WRITABLE = for d in $(PLACE)/bin $(PLACE)/libexec/scb; do \
+		while [ ! -e "$$d" ]; do d=$$(dirname "$$d"); done; \
+		[ -w "$$d" ] || { echo "make $@: $$d cannot be written: use sudo make $@," \
+			"or make $@ PREFIX=\$$HOME/.local" >&2; exit 1; }; \
+	done
+
 install:
+	@$(WRITABLE)
 	@tools/setup build
 	@tools/build $(BUILD) -Dprefix=$(abspath $(PREFIX))
 	@meson install -C $(BUILD) --no-rebuild --quiet
-	@echo "Installed: $(DESTDIR)$(abspath $(PREFIX))/bin/scb"
+	@echo "Installed: $(PLACE)/bin/scb"
 
 uninstall:
-	@ninja -C $(BUILD) uninstall >/dev/null
-	@find $(DESTDIR)$(abspath $(PREFIX))/libexec/scb -depth -type d -empty -delete 2>/dev/null || true
-	@echo "Removed: $(DESTDIR)$(abspath $(PREFIX))/bin/scb"
+	@if [ ! -e $(PLACE)/bin/scb ] && [ ! -e $(PLACE)/libexec/scb ]; then \
+		echo "Nothing is installed in $(PLACE)"; exit 0; fi; \
+	$(WRITABLE); \
+	rm -rf $(PLACE)/bin/scb $(PLACE)/libexec/scb && echo "Removed: $(PLACE)/bin/scb, $(PLACE)/libexec/scb"
 
 format:
 	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i

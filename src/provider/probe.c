@@ -128,7 +128,8 @@ static void run(struct probing *p)
 	fd_closep(&p->fd);
 }
 
-/* Beside this program (a build directory), else where `make install` puts it. */
+/* Beside this program (a build directory), else where `make install` puts it: SCB_LIBEXECDIR, from
+ * the program's folder where it is relative. */
 static char *beside(const char *name)
 {
 	char exe[PATH_MAX];
@@ -141,7 +142,14 @@ static char *beside(const char *name)
 	if (access(path, F_OK) == 0)
 		return path;
 	free(path);
-	return xasprintf("%s/%s", SCB_LIBEXECDIR, name);
+	_cleanup_free_ char *place = SCB_LIBEXECDIR[0] == '/'
+					     ? xstrdup(SCB_LIBEXECDIR)
+					     : xasprintf("%s/%s", exe, SCB_LIBEXECDIR);
+	/* without "..": sandboxes are told of it */
+	char *real = realpath(place, NULL);
+	path = xasprintf("%s/%s", real ? real : place, name);
+	free(real);
+	return path;
 }
 
 char *provider_agent_path(void)
