@@ -250,6 +250,8 @@ static int open_parts(struct serve *s, struct err *err)
 	if (r < 0)
 		return r;
 	paths_sweep(s->runtime, sweep_one);
+	/* Ours is new and empty; what has no directory any more is found from anywhere. */
+	sweep_one(s->runtime);
 
 	_cleanup_free_ char *log = xasprintf("%s/audit.jsonl", s->state);
 	r = audit_open(log, &s->audit, err);
