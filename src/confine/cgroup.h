@@ -78,6 +78,6 @@ void cgroup_box_close(struct cgroup_box *b);
 void cgroup_box_done(struct cgroup_box *b);
 
 /* Removes the groups of sandboxes that nobody lives in and that no record names any more (a runtime
- * directory was deleted): at least a minute old, because a fresh one is empty, too. The number of
- * sandboxes. */
+ * directory was deleted): at least ten seconds old, because a fresh one is empty, too. The number
+ * of sandboxes. */
 int cgroup_sweep(const struct cgroup_host *h);

@@ -14,7 +14,9 @@
 #include "base/id.h"
 #include "base/limits.h"
 
-#define FRESH_US (60 * USEC_PER_SEC)
+/* A broker needs milliseconds from a group to the agent in it; one that is slower than this fails
+ * to make a sandbox and can try again. */
+#define FRESH_US (10 * USEC_PER_SEC)
 
 /* 1: processes are in it, 0: none, -1: there is no such group. */
 static int inhabited(const char *base, const char *id, const char *rest)

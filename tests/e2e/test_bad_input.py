@@ -170,7 +170,8 @@ class Lines(Case):
             while select.select([], [out], [], 2)[1] and sent < len(data):
                 sent += os.write(out, data[sent:])
             self.assertLess(sent, len(data))  # their answers would be 200 MB
-            self.assertLess(harness.memory(broker.pid), 48 << 20)
+            if not harness.SANITIZED:  # which keeps what was freed
+                self.assertLess(harness.memory(broker.pid), 48 << 20)
             asked = data[:sent].count(b"\n")
             answers = (json.loads(line) for line in broker.stdout)
             self.assertEqual(list(range(asked)), [a["id"] for a in itertools.islice(answers, asked)])

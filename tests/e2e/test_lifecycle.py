@@ -143,7 +143,8 @@ class Ends(unittest.TestCase):
                     os.kill(p, 9)
                 except ProcessLookupError:
                     pass  # its namespace's first process has just gone
-        self.assertTrue(until(lambda: place.serve().close() is not None and not place.leftovers(), 5),
+        # groups that no record names yet are left alone for ten seconds
+        self.assertTrue(until(lambda: place.serve().close() is not None and not place.leftovers(), 25, 0.5),
                         place.leftovers())
 
     def test_kill_9(self):
