@@ -298,8 +298,10 @@ class Case(unittest.TestCase):
                             f"{alternatives} not in: {r.text}")
 
     def assertFast(self, r, seconds):
+        """Answered within so many seconds; more, in proportion, where others keep the machine busy."""
         if not SANITIZED:
-            self.assertLess(r.took, seconds, str(r))
+            busy = max(1, os.getloadavg()[0] / os.cpu_count())
+            self.assertLess(r.took, seconds * busy, str(r))
 
     def sandbox_processes(self, word):
         """Processes below the broker whose command line holds word."""
