@@ -386,6 +386,9 @@ static void handle_frame(struct link *l, const struct frame *f)
 	case FRAME_DISPLAY:
 	case FRAME_DONE:
 	case FRAME_READY:
+	case FRAME_INTERRUPT:
+	case FRAME_FORK:
+	case FRAME_FORKED:
 	default:
 		break;
 	}

@@ -36,7 +36,11 @@ enum frame_type {
 	FRAME_DISPLAY = 15, /* kernel → agent: one MIME bundle; TLVs */
 	FRAME_DONE = 16,    /* kernel → agent: the cell ended; TLVs */
 	FRAME_READY = 17,   /* kernel → agent: started; TLVs */
-	FRAME_TYPE_MAX_ = FRAME_READY
+	/* agent → kernel: ends the cell that runs, or the one whose CELL came just before */
+	FRAME_INTERRUPT = 18,
+	FRAME_FORK = 19,   /* agent → kernel: make a twin; descriptors come with it; TLVs */
+	FRAME_FORKED = 20, /* kernel → agent: the twin lives, or why not; TLVs */
+	FRAME_TYPE_MAX_ = FRAME_FORKED
 };
 
 #define FRAME_FLAG_FIN 1 /* on DATA: the last bytes in this direction */

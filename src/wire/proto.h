@@ -32,6 +32,13 @@ enum wire_op {
 	OP_KERNEL_STOP = 18,
 	/* → MSG a kernel, END */
 	OP_KERNEL_LIST = 19,
+	/* as KERNEL_START, for a kernel that already runs in the sandbox, forked there from a
+	 * template; four descriptors come with the frame (SCM_RIGHTS): its supervisor's socket, its
+	 * control socket, the reading ends of its stdout and stderr → END: GENERATION, CREATED */
+	OP_KERNEL_ADOPT = 20,
+	/* KERNEL, TARGET (name of the twin): a second kernel with the same variables → END:
+	 * GENERATION; WIRE_DENIED with TEXT where it cannot be forked now */
+	OP_KERNEL_FORK = 21,
 
 	/* PATH → END: KIND, SIZE, MODE, MTIME_US */
 	OP_FILE_STAT = 32,
@@ -60,6 +67,8 @@ enum wire_op {
 	OP_LEASE = 49,
 	/* → END, then every process ends, then the agent */
 	OP_SHUTDOWN = 50,
+	/* DELIVERY → END as that delivery's was, WIRE_NOT_FOUND where it is not known */
+	OP_RECALL = 51,
 };
 
 /* Of END and RESET. */
@@ -161,6 +170,9 @@ enum wire_tag {
 	TAG_RECURSIVE = 39,
 	TAG_STABLE = 40,
 	TAG_CLOSE = 41,
+	/* 16 bytes, in a request that changes something: the same operation with the same DELIVERY
+	 * is done once, and asked again answers what it answered then */
+	TAG_DELIVERY = 42,
 	/* jobs: requests */
 	TAG_JOB = 64, /* 16 bytes */
 	TAG_JOB_KIND = 65,
