@@ -161,6 +161,8 @@ static json_t *event_json(struct audit *a, const struct audit_event *e)
 	put_text(o, "principal", e->principal);
 	put_text(o, "session", e->session);
 	put_text(o, "job", e->job);
+	if (e->delivery && e->delivery[0])
+		put_text(o, "delivery", e->delivery);
 	put_text(o, "provider", e->provider);
 	put_text(o, "isolationLevel", e->isolation_level);
 	put_text(o, "sandboxId", e->sandbox_id);

@@ -22,6 +22,7 @@ struct audit_event {
 			    * "session.close", "file.present", "file.refused", "policy.decision",
 			    * "link.auth_failed", "broker.start" … */
 	const char *tool, *action, *principal, *session, *job;
+	const char *delivery; /* delivery_text() of the request that it belongs to */
 	const char *provider, *isolation_level, *sandbox_id;
 	bool has_exit;
 	int exit_code;

@@ -29,6 +29,7 @@ struct serve {
 	struct policy *policy;
 	struct sandbox_mount mounts[LIMIT_MOUNTS];
 	size_t n_mounts;
+	struct session_profile profile;
 	const char *state_given, *outputs_given, *provider_given;
 	/* places */
 	char *state, *outputs_dir, *runtime, *agent, *kernels;
@@ -180,7 +181,7 @@ static void on_signal(uv_signal_t *h, int number)
 static void on_line(void *user, const char *line, size_t n)
 {
 	struct serve *s = user;
-	mcp_conn_message(s->conn, line, n);
+	mcp_conn_message(s->conn, &(struct mcp_message){.p = line, .n = n});
 }
 
 static void on_closed(void *user)
@@ -226,16 +227,14 @@ static int open_sessions(struct serve *s, struct err *err)
 		return err_set(err, ERR_INTERNAL, -r, "no store");
 	const struct sessions_config config = {
 		.loop = &s->loop,
-		.provider = provider,
 		.policy = s->policy,
 		.audit = s->audit,
 		.store = s->store,
 		.runtime_dir = s->runtime,
 		.agent_path = s->agent,
 		.kernels_dir = s->kernels,
-		.mounts = s->mounts,
-		.n_mounts = s->n_mounts,
 	};
+	s->profile = (struct session_profile){provider, s->mounts, s->n_mounts};
 	s->sessions = sessions_new(&config);
 	return 0;
 }
@@ -295,7 +294,8 @@ static void start(struct serve *s, int fd_out)
 	};
 	s->server = mcp_server_new(&config);
 	CHECK(stdio_new(&s->loop, STDIN_FILENO, fd_out, &stdio_events, s, &s->stdio) == 0);
-	s->conn = mcp_conn_new(s->server, stdio_transport(s->stdio), principal);
+	const struct mcp_conn_config conn = {.principal = principal, .profile = &s->profile};
+	s->conn = mcp_conn_new(s->server, stdio_transport(s->stdio), &conn);
 }
 
 static void close_parts(struct serve *s)

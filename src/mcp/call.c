@@ -56,7 +56,7 @@ int call_find_session(struct call *c, bool create, struct err *err)
 {
 	struct sessions *all = c->server->config.sessions;
 	const char *named = args_text(c->args, "session");
-	char *own = c->conn->default_session;
+	const char *own = c->conn->default_session;
 	struct session *s = NULL;
 	int r;
 
@@ -74,10 +74,12 @@ int call_find_session(struct call *c, bool create, struct err *err)
 				"no session is open yet; any run_code, run_command or files call "
 				"opens "
 				"one");
-		r = sessions_open(all, c->principal, true, &s, err);
+		const struct session_wish wish = {
+			c->principal, &c->conn->profile, true, &c->delivery};
+		r = sessions_open(all, &wish, &s, err);
 		if (r < 0)
 			return r;
-		(void)snprintf(own, ID_TEXT_SIZE, "%s", session_handle(s));
+		conn_set_session(c->conn, session_handle(s));
 		if (lost)
 			call_print(c, "Note: the session used before has ended; this is a new one, "
 				      "without its variables and files.\n");
@@ -132,13 +134,16 @@ int call_audit(struct call *c, struct audit_event *e, struct err *err)
 	e->principal = c->principal;
 	e->session = c->handle[0] ? c->handle : NULL;
 	e->job = c->job[0] ? c->job : NULL;
+	e->delivery = c->delivery_text;
 	if (s) {
 		e->provider = session_provider(s)->name;
 		e->isolation_level = session_capabilities(s)->isolation_level;
 		e->sandbox_id = session_sandbox_id(s);
-	} else if (c->server->config.sessions) { /* the first line of a call, or one without any */
-		e->provider =
-			sessions_provider(c->server->config.sessions, &e->isolation_level)->name;
+	} else if (c->conn && c->server->config.sessions && c->conn->profile.provider) {
+		/* the first line of a call, or one without any */
+		e->provider = c->conn->profile.provider->name;
+		e->isolation_level =
+			sessions_isolation_level(c->server->config.sessions, &c->conn->profile);
 	}
 	return audit_event(c->server->config.audit, e, err);
 }
@@ -216,9 +221,10 @@ static void finish(struct call *c, const struct err *failed)
 		}
 	}
 	struct mcp_transport *t = c->conn ? c->conn->transport : NULL;
+	uint64_t number = c->number;
 	call_free(c);
 	if (t)
-		t->send(t, (const char *)out.data, out.len);
+		t->send(t, number, (const char *)out.data, out.len);
 }
 
 void call_finish(struct call *c)
@@ -251,23 +257,27 @@ void call_failf(struct call *c, enum err_code code, const char *fmt, ...)
 
 /* ---- life ---- */
 
-static void bad_params(struct mcp_conn *conn, json_t *id, const char *text, const char *name)
+static void bad_params(struct mcp_conn *conn, const struct mcp_message *message, json_t *id,
+	const char *text, const char *name)
 {
 	struct jsonrpc_error e = {.id = json_incref(id)};
 	jsonrpc_error_set(&e, JSONRPC_INVALID_PARAMS, "%s%.60s", text, name ? name : "");
-	conn_error(conn, &e);
+	conn_error(conn, message->number, &e);
 }
 
-static struct call *call_new(struct mcp_conn *conn, json_t *id, bool modern, json_t *progress_token,
-	const struct tool *tool)
+static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *message, json_t *id,
+	const struct mcp_envelope *envelope, const struct tool *tool)
 {
 	struct call *c = xcalloc(1, sizeof(*c));
 	c->server = conn->server;
 	c->conn = conn;
 	c->principal = xstrdup(conn->principal);
 	c->id = json_incref(id);
-	c->modern = modern;
-	c->progress_token = json_incref(progress_token);
+	c->number = message->number;
+	c->delivery = message->delivery;
+	delivery_text(&c->delivery, c->delivery_text);
+	c->modern = envelope->modern;
+	c->progress_token = json_incref(envelope->progress_token);
 	c->tool = tool;
 	c->started_us = clock_monotonic_us();
 	c->structured = json_object();
@@ -300,25 +310,25 @@ static int admit(struct call *c, const json_t *arguments, struct err *err)
 	return r;
 }
 
-void call_start(struct mcp_conn *conn, json_t *id, bool modern, json_t *progress_token,
-	const json_t *params)
+void call_start(struct mcp_conn *conn, const struct mcp_message *message,
+	const struct jsonrpc_msg *m, const struct mcp_envelope *envelope)
 {
-	const char *name = json_string_value(json_object_get(params, "name"));
-	json_t *arguments = json_object_get(params, "arguments");
+	const char *name = json_string_value(json_object_get(m->params, "name"));
+	json_t *arguments = json_object_get(m->params, "arguments");
 	const struct tool *tool = name ? tools_find(name) : NULL;
 	if (!tool) {
-		bad_params(conn, id,
+		bad_params(conn, message, m->id,
 			name ? "Unknown tool (tools/list names those there are): "
 			     : "params.name is missing",
 			name);
 		return;
 	}
 	if (arguments && !json_is_object(arguments) && !json_is_null(arguments)) {
-		bad_params(conn, id, "params.arguments must be an object", NULL);
+		bad_params(conn, message, m->id, "params.arguments must be an object", NULL);
 		return;
 	}
 
-	struct call *c = call_new(conn, id, modern, progress_token, tool);
+	struct call *c = call_new(conn, message, m->id, envelope, tool);
 	json_t *none = json_object();
 	struct err err = {0};
 	int r = admit(c, json_is_object(arguments) ? arguments : none, &err);
@@ -333,6 +343,7 @@ void call_start(struct mcp_conn *conn, json_t *id, bool modern, json_t *progress
 /* From here on the call answers nobody. */
 static void detach(struct call *c)
 {
+	conn_done(c->conn, c->number);
 	list_remove(&c->link);
 	c->conn->n_calls--;
 	c->conn = NULL;
@@ -358,9 +369,9 @@ void call_progress(struct call *c, uint64_t now_us)
 	(void)snprintf(message, sizeof(message), "%s: %s, %llu s so far", c->tool->name,
 		c->doing[0] ? c->doing : "working",
 		(unsigned long long)(elapsed_us / USEC_PER_SEC));
-	conn_send(
-		c->conn, jsonrpc_notification("notifications/progress",
-				 json_pack("{s:O,s:f,s:s}", "progressToken", c->progress_token,
-					 "progress", (double)(elapsed_us / USEC_PER_MSEC) / 1000.0,
-					 "message", message)));
+	conn_send(c->conn, 0,
+		jsonrpc_notification("notifications/progress",
+			json_pack("{s:O,s:f,s:s}", "progressToken", c->progress_token, "progress",
+				(double)(elapsed_us / USEC_PER_MSEC) / 1000.0, "message",
+				message)));
 }

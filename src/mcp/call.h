@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/list.h"
 #include "mcp/conn.h"
+#include "mcp/protocol.h"
 #include "mcp/tool.h"
 #include "session/session.h"
 
@@ -17,6 +18,9 @@ struct call {
 	struct mcp_conn *conn; /* NULL: cancelled, no answer goes out */
 	char *principal;
 	json_t *id;
+	uint64_t number; /* see transport.h */
+	struct delivery delivery;
+	char delivery_text[DELIVERY_TEXT];
 	bool modern;
 	json_t *progress_token; /* NULL: none wanted */
 	const struct tool *tool;
@@ -44,8 +48,8 @@ struct call {
 };
 
 /* A tools/call request. Answers at once or later. */
-void call_start(struct mcp_conn *conn, json_t *id, bool modern, json_t *progress_token,
-	const json_t *params);
+void call_start(struct mcp_conn *conn, const struct mcp_message *message,
+	const struct jsonrpc_msg *m, const struct mcp_envelope *envelope);
 /* The client (or the end of its connection) wants no answer any more. */
 void call_cancel(struct call *c, const char *why);
 /* One step of progress, where it is wanted. */

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/server.h"
+#include "session/session.h"
 
 struct idempotency;
 
@@ -22,16 +23,20 @@ struct mcp_conn {
 	struct list link;
 	struct mcp_server *server;
 	struct mcp_transport *transport;
-	char *principal;
+	char *principal, *host;             /* host: "" where it has no name */
+	struct session_profile profile;     /* with copies of its own */
 	char default_session[ID_TEXT_SIZE]; /* "": none yet */
 	struct list calls;                  /* tools/call in flight */
 	unsigned n_calls;
 };
 
-/* All steal what they send. */
-void conn_send(struct mcp_conn *c, json_t *message);
-void conn_error(struct mcp_conn *c, struct jsonrpc_error *e);
+/* All steal what they send. number: of the message that is answered, 0: of none. */
+void conn_send(struct mcp_conn *c, uint64_t number, json_t *message);
+void conn_error(struct mcp_conn *c, uint64_t number, struct jsonrpc_error *e);
+/* A message is dealt with that has no answer. */
+void conn_done(struct mcp_conn *c, uint64_t number);
+void conn_set_session(struct mcp_conn *c, const char *handle);
 /* Makes result fit LIMIT_MCP_RESULT (fit.h), adds what the era wants, and encodes the whole message
  * into out (of that maximum). */
 void conn_encode_result(json_t *id, json_t *result, bool modern, struct buf *out);
-void conn_result(struct mcp_conn *c, json_t *id, json_t *result, bool modern);
+void conn_result(struct mcp_conn *c, uint64_t number, json_t *id, json_t *result, bool modern);

@@ -2,6 +2,7 @@
 #include "mcp/server.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -19,19 +20,34 @@
 
 /* ---- sending ---- */
 
-void conn_send(struct mcp_conn *c, json_t *message)
+void conn_send(struct mcp_conn *c, uint64_t number, json_t *message)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
 	if (jsonrpc_encode(message, &out) == 0)
-		c->transport->send(c->transport, (const char *)out.data, out.len);
+		c->transport->send(c->transport, number, (const char *)out.data, out.len);
 	else
 		log_error("a message of more than %d bytes was dropped", LIMIT_MCP_RESULT);
 	json_decref(message);
 }
 
-void conn_error(struct mcp_conn *c, struct jsonrpc_error *e)
+void conn_done(struct mcp_conn *c, uint64_t number)
 {
-	conn_send(c, jsonrpc_error_message(e));
+	if (c->transport->done)
+		c->transport->done(c->transport, number);
+}
+
+void conn_set_session(struct mcp_conn *c, const char *handle)
+{
+	if (strcmp(c->default_session, handle) == 0)
+		return;
+	(void)snprintf(c->default_session, sizeof(c->default_session), "%s", handle);
+	if (c->transport->session)
+		c->transport->session(c->transport, handle);
+}
+
+void conn_error(struct mcp_conn *c, uint64_t number, struct jsonrpc_error *e)
+{
+	conn_send(c, number, jsonrpc_error_message(e));
 	jsonrpc_error_done(e);
 }
 
@@ -54,11 +70,11 @@ void conn_encode_result(json_t *id, json_t *result, bool modern, struct buf *out
 	json_decref(message);
 }
 
-void conn_result(struct mcp_conn *c, json_t *id, json_t *result, bool modern)
+void conn_result(struct mcp_conn *c, uint64_t number, json_t *id, json_t *result, bool modern)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
 	conn_encode_result(id, result, modern, &out);
-	c->transport->send(c->transport, (const char *)out.data, out.len);
+	c->transport->send(c->transport, number, (const char *)out.data, out.len);
 }
 
 /* ---- methods that are answered at once ---- */
@@ -179,8 +195,8 @@ static struct call *find_call(struct mcp_conn *c, const json_t *id)
 	return NULL;
 }
 
-static void start_call(
-	struct mcp_conn *c, const struct jsonrpc_msg *m, const struct mcp_envelope *envelope)
+static void start_call(struct mcp_conn *c, const struct mcp_message *message,
+	const struct jsonrpc_msg *m, const struct mcp_envelope *envelope)
 {
 	struct jsonrpc_error e = {0};
 	if (find_call(c, m->id))
@@ -193,13 +209,14 @@ static void start_call(
 			LIMIT_MCP_INFLIGHT);
 	if (e.code) {
 		e.id = json_incref(m->id);
-		conn_error(c, &e);
+		conn_error(c, message->number, &e);
 		return;
 	}
-	call_start(c, m->id, envelope->modern, envelope->progress_token, m->params);
+	call_start(c, message, m, envelope);
 }
 
-static void on_request(struct mcp_conn *c, const struct jsonrpc_msg *m)
+static void on_request(
+	struct mcp_conn *c, const struct mcp_message *message, const struct jsonrpc_msg *m)
 {
 	struct jsonrpc_error e = {0};
 	struct mcp_envelope envelope;
@@ -207,7 +224,7 @@ static void on_request(struct mcp_conn *c, const struct jsonrpc_msg *m)
 
 	if (mcp_envelope_read(m->method, m->params, &envelope, &e) == 0) {
 		if (strcmp(m->method, "tools/call") == 0) {
-			start_call(c, m, &envelope);
+			start_call(c, message, m, &envelope);
 			return;
 		}
 		const struct method *method = find_method(m->method, envelope.modern);
@@ -218,10 +235,10 @@ static void on_request(struct mcp_conn *c, const struct jsonrpc_msg *m)
 				&e, JSONRPC_METHOD_NOT_FOUND, "Method not found: %.80s", m->method);
 	}
 	if (result) {
-		conn_result(c, m->id, result, envelope.modern);
+		conn_result(c, message->number, m->id, result, envelope.modern);
 	} else {
 		e.id = json_incref(m->id);
-		conn_error(c, &e);
+		conn_error(c, message->number, &e);
 	}
 }
 
@@ -234,28 +251,30 @@ static void on_notification(struct mcp_conn *c, const struct jsonrpc_msg *m)
 		call_cancel(call, "cancelled by the client");
 }
 
-void mcp_conn_message(struct mcp_conn *c, const char *p, size_t n)
+void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *message)
 {
 	struct jsonrpc_msg m = {0};
 	struct jsonrpc_error e = {0};
-	if (!p) {
+	if (!message->p) {
 		jsonrpc_error_set(&e, JSONRPC_INVALID_REQUEST,
 			"Invalid request: a line of more than %llu bytes was thrown away; send "
 			"large "
 			"data in pieces (files, action write with append)",
 			LIMIT_MCP_LINE);
-		conn_error(c, &e);
+		conn_error(c, message->number, &e);
 		return;
 	}
-	if (jsonrpc_parse(p, n, &m, &e) < 0) {
-		conn_error(c, &e);
+	if (jsonrpc_parse(message->p, message->n, &m, &e) < 0) {
+		conn_error(c, message->number, &e);
 		return;
 	}
-	if (m.kind == JSONRPC_REQUEST)
-		on_request(c, &m);
-	else if (m.kind == JSONRPC_NOTIFICATION)
-		on_notification(c, &m);
-	/* responses: this server asks nothing */
+	if (m.kind == JSONRPC_REQUEST) {
+		on_request(c, message, &m);
+	} else { /* responses: this server asks nothing */
+		if (m.kind == JSONRPC_NOTIFICATION)
+			on_notification(c, &m);
+		conn_done(c, message->number);
+	}
 	jsonrpc_msg_done(&m);
 }
 
@@ -304,12 +323,18 @@ void mcp_server_close(struct mcp_server *s)
 }
 
 struct mcp_conn *mcp_conn_new(
-	struct mcp_server *s, struct mcp_transport *transport, const char *principal)
+	struct mcp_server *s, struct mcp_transport *transport, const struct mcp_conn_config *config)
 {
 	struct mcp_conn *c = xcalloc(1, sizeof(*c));
 	c->server = s;
 	c->transport = transport;
-	c->principal = xstrdup(principal);
+	c->principal = xstrdup(config->principal);
+	c->host = xstrdup(config->host ? config->host : "");
+	if (config->profile)
+		session_profile_copy(config->profile, &c->profile);
+	if (config->default_session && id_valid('s', config->default_session))
+		(void)snprintf(c->default_session, sizeof(c->default_session), "%s",
+			config->default_session);
 	list_init(&c->calls);
 	list_append(&s->conns, &c->link);
 	return c;
@@ -322,6 +347,8 @@ void mcp_conn_close(struct mcp_conn *c)
 	list_for_each (call, next, &c->calls, struct call, link)
 		call_cancel(call, "the client has gone");
 	list_remove(&c->link);
+	session_profile_done(&c->profile);
 	free(c->principal);
+	free(c->host);
 	free(c);
 }

@@ -7,10 +7,12 @@
 
 #include "base/err.h"
 #include "mcp/transport.h"
+#include "wire/delivery.h"
 
 struct audit;
 struct outputs;
 struct policy;
+struct session_profile;
 struct sessions;
 
 /* Borrowed pointers live as long as the server. */
@@ -31,10 +33,24 @@ struct mcp_server *mcp_server_new(const struct mcp_config *c);
 /* Connections are closed first. Frees it from the loop's next turn. */
 void mcp_server_close(struct mcp_server *s);
 
-/* A connection with its principal ("uid:1000", copied) and its own default session. */
-struct mcp_conn *mcp_conn_new(
-	struct mcp_server *s, struct mcp_transport *transport, const char *principal);
-/* One message as it came (no newline); NULL: one that was too long and thrown away. */
-void mcp_conn_message(struct mcp_conn *c, const char *p, size_t n);
+/* Who connects, and what comes with it. Copied. */
+struct mcp_conn_config {
+	const char *principal; /* "uid:1000" */
+	const char *host;      /* the host's configured name: idempotency keys are of
+				  principal and host; NULL: none */
+	const struct session_profile *profile; /* what sandboxes of it are made with */
+	const char *default_session;           /* from an earlier broker; NULL or "": none */
+};
+/* A connection, with its own default session. */
+struct mcp_conn *mcp_conn_new(struct mcp_server *s, struct mcp_transport *transport,
+	const struct mcp_conn_config *config);
+/* One message as it came (no newline, borrowed). */
+struct mcp_message {
+	const char *p; /* NULL: it was too long and thrown away */
+	size_t n;
+	uint64_t number; /* see transport.h; 0 where the transport has none */
+	struct delivery delivery;
+};
+void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *m);
 /* Cancels what runs; nothing is sent any more. */
 void mcp_conn_close(struct mcp_conn *c);

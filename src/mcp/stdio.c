@@ -162,8 +162,9 @@ static void on_writable(uv_poll_t *h, int status, int events)
 	write_more(h->data);
 }
 
-static void transport_send(struct mcp_transport *t, const char *message, size_t n)
+static void transport_send(struct mcp_transport *t, uint64_t number, const char *message, size_t n)
 {
+	(void)number;
 	struct stdio *s = container_of(t, struct stdio, transport);
 	bool waiting = s->queue.len > 0;
 	if (buf_reserve(&s->queue, n + 1) < 0) {
@@ -189,7 +190,8 @@ int stdio_new(uv_loop_t *loop, int fd_in, int fd_out, const struct stdio_events 
 	struct stdio **ret)
 {
 	struct stdio *s = xcalloc(1, sizeof(*s));
-	s->transport = (struct mcp_transport){transport_send, transport_congested};
+	s->transport =
+		(struct mcp_transport){.send = transport_send, .congested = transport_congested};
 	s->loop = loop;
 	s->events = events;
 	s->user = user;

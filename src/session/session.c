@@ -95,6 +95,25 @@ void session_note_job(struct session *s, const char *job)
 
 /* ---- what it is ---- */
 
+void session_profile_copy(const struct session_profile *from, struct session_profile *ret)
+{
+	struct sandbox_mount *mounts = xcalloc(MAX(from->n_mounts, 1U), sizeof(*mounts));
+	for (size_t i = 0; i < from->n_mounts; i++)
+		mounts[i] = (struct sandbox_mount){
+			xstrdup(from->mounts[i].name), xstrdup(from->mounts[i].source)};
+	*ret = (struct session_profile){from->provider, mounts, from->n_mounts};
+}
+
+void session_profile_done(struct session_profile *p)
+{
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		free((char *)p->mounts[i].name);
+		free((char *)p->mounts[i].source);
+	}
+	free((struct sandbox_mount *)p->mounts);
+	*p = (struct session_profile){0};
+}
+
 bool session_lost(const struct session *s)
 {
 	return s->state != SESSION_LIVE;
@@ -112,7 +131,7 @@ const char *session_principal(const struct session *s)
 
 const struct provider *session_provider(const struct session *s)
 {
-	return s->provider;
+	return s->profile.provider;
 }
 
 const struct capabilities *session_capabilities(const struct session *s)

@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "policy/policy.h"
 #include "provider/provider.h"
+#include "wire/delivery.h"
 
 struct exec;
 struct files;
@@ -21,26 +22,39 @@ struct sessions;
 /* Borrowed pointers live as long as the sessions. */
 struct sessions_config {
 	uv_loop_t *loop;
-	const struct provider *provider;
 	struct policy *policy;
 	struct audit *audit;
 	struct store *store;
 	const char *runtime_dir, *agent_path, *kernels_dir;
-	const struct sandbox_mount *mounts;
+};
+
+/* What a connection's sandboxes are made with. */
+struct session_profile {
+	const struct provider *provider;
+	const struct sandbox_mount *mounts; /* by real path */
 	size_t n_mounts;
 };
+void session_profile_copy(const struct session_profile *from, struct session_profile *ret);
+/* Frees what a copy holds. */
+void session_profile_done(struct session_profile *p);
 
 struct sessions *sessions_new(const struct sessions_config *c);
 /* Destroys every sandbox, then calls done (may be NULL) and frees. */
 void sessions_close(struct sessions *m, void (*done)(void *user), void *user);
 
-/* What sandboxes are made by, and the isolation level of the next one. */
-const struct provider *sessions_provider(struct sessions *m, const char **ret_isolation_level);
+/* The isolation level of the next sandbox of that profile. */
+const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile);
 
+struct session_wish {
+	const char *principal;
+	const struct session_profile *profile; /* copied */
+	bool implicit;                         /* nobody asked for it by `session open` */
+	const struct delivery *delivery;       /* gives the handle; NULL: a random one */
+};
 /* Starts a sandbox and returns its session at once: what is asked of it waits for the link. Audited
  * before; caps of principal and broker hold (an implicit session not named again for 2 minutes is
- * evicted first). implicit: nobody asked for it by `session open`. */
-int sessions_open(struct sessions *m, const char *principal, bool implicit, struct session **ret,
+ * evicted first). A session that this delivery has made already is the answer. */
+int sessions_open(struct sessions *m, const struct session_wish *wish, struct session **ret,
 	struct err *err) MUST_CHECK;
 /* ERR_NO_SUCH_SESSION with one and the same text for malformed, forged, foreign, expired and closed
  * handles. Compares in constant time. Counts as being asked for (idle TTL). */

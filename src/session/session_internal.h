@@ -17,9 +17,8 @@
 
 struct sessions {
 	struct sessions_config config;
-	struct list sessions;        /* all that are not freed; the oldest first */
-	uv_timer_t timer;            /* due when the next deadline of any session is */
-	const char *isolation_level; /* NULL: not looked at yet */
+	struct list sessions; /* all that are not freed; the oldest first */
+	uv_timer_t timer;     /* due when the next deadline of any session is */
 	bool closing;
 	void (*closed)(void *user);
 	void *closed_user;
@@ -45,8 +44,8 @@ struct session {
 	char handle[ID_TEXT_SIZE], sandbox_id[ID_TEXT_SIZE];
 	char *principal;
 	bool implicit;
-	const struct provider *provider;
-	struct sandbox *sandbox; /* NULL once destroy() was called */
+	struct session_profile profile; /* with copies of its own */
+	struct sandbox *sandbox;        /* NULL once destroy() was called */
 	struct capabilities caps;
 	struct link *link;
 	struct exec *exec;

@@ -31,7 +31,7 @@ static struct audit_event about(const struct session *s, const char *event, cons
 		.event = event,
 		.principal = s->principal,
 		.session = s->handle,
-		.provider = s->provider->name,
+		.provider = s->profile.provider->name,
 		.isolation_level = s->caps.isolation_level,
 		.sandbox_id = s->sandbox_id,
 		.detail = detail,
@@ -140,6 +140,7 @@ static void free_session(struct session *s)
 	exec_free(s->exec);
 	files_free(s->files);
 	link_close(s->link);
+	session_profile_done(&s->profile);
 	free(s->principal);
 	free(s->leftovers);
 	free(s->why_closed);
@@ -175,7 +176,7 @@ static void destroy(struct session *s)
 {
 	struct sandbox *sandbox = TAKE_PTR(s->sandbox);
 	if (sandbox)
-		s->provider->destroy(sandbox, on_destroyed, s);
+		s->profile.provider->destroy(sandbox, on_destroyed, s);
 }
 
 /* The sandbox ended by itself. */
@@ -287,14 +288,14 @@ static const struct sandbox_events sandbox_events = {.exited = on_exited};
 
 /* ---- the beginning ---- */
 
-static struct session *session_new(struct sessions *m, const char *principal, bool implicit)
+static struct session *session_new(struct sessions *m, const struct session_wish *wish)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
 	s->all = m;
-	s->provider = m->config.provider;
-	s->principal = xstrdup(principal);
-	s->implicit = implicit;
-	id_new('s', s->handle);
+	session_profile_copy(wish->profile, &s->profile);
+	s->principal = xstrdup(wish->principal);
+	s->implicit = wish->implicit;
+	delivery_id(wish->delivery ? wish->delivery : &(struct delivery){0}, 's', s->handle);
 	id_new('x', s->sandbox_id);
 	s->created_us = clock_realtime_us();
 	s->born_us = s->asked_us = s->renewed_us = clock_boottime_us();
@@ -303,7 +304,8 @@ static struct session *session_new(struct sessions *m, const char *principal, bo
 	return s;
 }
 
-static void fill_spec(const struct sessions *m, const char *sandbox_id, struct sandbox_spec *ret)
+static void fill_spec(const struct sessions *m, const struct session_profile *profile,
+	const char *sandbox_id, struct sandbox_spec *ret)
 {
 	const struct sessions_config *c = &m->config;
 	const struct policy_limits *l = limits(m);
@@ -318,8 +320,8 @@ static void fill_spec(const struct sessions *m, const char *sandbox_id, struct s
 		.shm_size = l->shm,
 		.cpus = l->cpus,
 		.pids_max = l->pids,
-		.mounts = c->mounts,
-		.n_mounts = c->n_mounts,
+		.mounts = profile->mounts,
+		.n_mounts = profile->n_mounts,
 		.lease_ms = SESSION_LEASE_MS,
 		.orphan_ms = 0,
 	};
@@ -343,7 +345,7 @@ static int connect_sandbox(struct session *s, struct err *err)
 	s->exec = exec_new(s->link, sandbox->kernels_dir, sandbox->workspace);
 	s->files = files_new(s->link);
 	files_set_workspace(s->files, sandbox->workspace);
-	files_set_mounts(s->files, m->config.mounts, m->config.n_mounts);
+	files_set_mounts(s->files, s->profile.mounts, s->profile.n_mounts);
 	return 0;
 }
 
@@ -399,24 +401,25 @@ static int make_room(struct sessions *m, const char *principal, uint32_t max, st
 	return 0;
 }
 
-int sessions_open(struct sessions *m, const char *principal, bool implicit, struct session **ret,
-	struct err *err)
+int sessions_open(
+	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
 {
 	struct sandbox_spec spec;
 	if (m->closing)
 		return err_set(err, ERR_CANCELLED, ECANCELED, "the broker is ending");
-	int r = make_room(m, principal, limits(m)->sessions_principal, err);
+	int r = make_room(m, wish->principal, limits(m)->sessions_principal, err);
 	if (r == 0)
 		r = make_room(m, NULL, limits(m)->sessions, err);
 	if (r < 0)
 		return r;
-	struct session *s = session_new(m, principal, implicit);
-	fill_spec(m, s->sandbox_id, &spec);
-	s->provider->capabilities(&spec, &s->caps);
+	struct session *s = session_new(m, wish);
+	fill_spec(m, &s->profile, s->sandbox_id, &spec);
+	s->profile.provider->capabilities(&spec, &s->caps);
 	r = audit_open_event(s, err);
 	if (r < 0)
 		goto fail;
-	r = s->provider->create(m->config.loop, &spec, &sandbox_events, s, &s->sandbox, err);
+	r = s->profile.provider->create(
+		m->config.loop, &spec, &sandbox_events, s, &s->sandbox, err);
 	if (r < 0) {
 		audit_after(s, "session.close", "no sandbox could be made");
 		goto fail;
@@ -548,17 +551,13 @@ static void on_timer(uv_timer_t *t)
 
 /* ---- all of them ---- */
 
-const struct provider *sessions_provider(struct sessions *m, const char **ret_isolation_level)
+const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile)
 {
-	if (!m->isolation_level) {
-		struct sandbox_spec spec;
-		struct capabilities caps;
-		fill_spec(m, "", &spec);
-		m->config.provider->capabilities(&spec, &caps);
-		m->isolation_level = caps.isolation_level;
-	}
-	*ret_isolation_level = m->isolation_level;
-	return m->config.provider;
+	struct sandbox_spec spec;
+	struct capabilities caps;
+	fill_spec(m, profile, "", &spec);
+	profile->provider->capabilities(&spec, &caps);
+	return caps.isolation_level;
 }
 
 struct sessions *sessions_new(const struct sessions_config *c)

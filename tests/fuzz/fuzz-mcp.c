@@ -14,8 +14,9 @@
 #include "mcp/server.h"
 #include "policy/policy.h"
 
-static void check_message(struct mcp_transport *t, const char *message, size_t n)
+static void check_message(struct mcp_transport *t, uint64_t number, const char *message, size_t n)
 {
+	(void)number;
 	(void)t;
 	CHECK(n <= LIMIT_MCP_RESULT && !memchr(message, '\n', n));
 	json_t *root = json_loadb(message, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
@@ -41,7 +42,7 @@ static bool never_congested(const struct mcp_transport *t)
 
 static void on_line(void *user, const char *line, size_t n)
 {
-	mcp_conn_message(user, line, n);
+	mcp_conn_message(user, &(struct mcp_message){.p = line, .n = n});
 }
 
 static struct audit *audit;
@@ -78,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.outputs = outputs,
 	};
 	struct mcp_server *server = mcp_server_new(&config);
-	struct mcp_conn *conn = mcp_conn_new(server, &transport, "uid:1");
+	struct mcp_conn *conn =
+		mcp_conn_new(server, &transport, &(struct mcp_conn_config){.principal = "uid:1"});
 
 	/* The first byte is how much comes at once. */
 	struct input in = {data, size};

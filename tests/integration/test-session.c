@@ -37,6 +37,7 @@ struct fixture {
 	uv_timer_t beat; /* so that no wait is longer than it */
 	char dir[32], runtime_dir[48], state_dir[48], audit_path[48];
 	struct sessions_config config;
+	struct session_profile profile;
 	struct sessions *all;
 	bool answered, closed, ended;
 	struct err err;
@@ -89,9 +90,9 @@ static int setup(void **state)
 	assert_int_equal(uv_loop_init(&fx->loop), 0);
 	assert_int_equal(uv_timer_init(&fx->loop, &fx->beat), 0);
 	assert_int_equal(uv_timer_start(&fx->beat, on_beat, 20, 20), 0);
+	fx->profile = (struct session_profile){.provider = provider};
 	fx->config = (struct sessions_config){
 		.loop = &fx->loop,
-		.provider = provider,
 		.policy = policy_new_default(),
 		.runtime_dir = fx->runtime_dir,
 		.agent_path = agent_path,
@@ -149,11 +150,18 @@ static int teardown(void **state)
 
 /* ---- shorthands ---- */
 
+static int try_open(const char *principal, bool implicit, struct session **ret, struct err *err)
+{
+	const struct session_wish wish = {
+		.principal = principal, .profile = &fx->profile, .implicit = implicit};
+	return sessions_open(fx->all, &wish, ret, err);
+}
+
 static struct session *open_session(const char *principal, bool implicit)
 {
 	struct session *s = NULL;
 	struct err err;
-	if (sessions_open(fx->all, principal, implicit, &s, &err) < 0)
+	if (try_open(principal, implicit, &s, &err) < 0)
 		fail_msg("%s", err.text);
 	return s;
 }
@@ -346,11 +354,11 @@ static void caps(void **state)
 	l->sessions = 3;
 	s[0] = open_session("uid:1", false);
 	s[1] = open_session("uid:1", true);
-	assert_true(sessions_open(fx->all, "uid:1", false, &other, &fx->err) < 0);
+	assert_true(try_open("uid:1", false, &other, &fx->err) < 0);
 	assert_int_equal(fx->err.code, ERR_LIMIT_REACHED);
 	assert_non_null(strstr(fx->err.text, "2 sessions are open"));
 	s[2] = open_session("uid:2", false);
-	assert_true(sessions_open(fx->all, "uid:3", false, &other, &fx->err) < 0);
+	assert_true(try_open("uid:3", false, &other, &fx->err) < 0);
 	assert_int_equal(fx->err.code, ERR_LIMIT_REACHED);
 	assert_int_equal(count_sessions("uid:1"), 2);
 	assert_int_equal(count_sessions(NULL), 3);
@@ -359,7 +367,7 @@ static void caps(void **state)
 	for (size_t i = 0; i < 3; i++)
 		s[i]->asked_us -= SESSION_GRACE_US + 1;
 	session_hold(s[1]);
-	assert_true(sessions_open(fx->all, "uid:1", false, &other, &fx->err) < 0);
+	assert_true(try_open("uid:1", false, &other, &fx->err) < 0);
 	session_release(s[1]);
 	s[1]->asked_us -= SESSION_GRACE_US + 1;
 	char evicted[ID_TEXT_SIZE];
@@ -372,7 +380,7 @@ static void caps(void **state)
 	/* Named again in time: it stays. */
 	other->asked_us -= SESSION_GRACE_US + 1;
 	assert_ptr_equal(find("uid:1", session_handle(other)), other);
-	assert_true(sessions_open(fx->all, "uid:1", false, &other, &fx->err) < 0);
+	assert_true(try_open("uid:1", false, &other, &fx->err) < 0);
 }
 
 static void idle_and_absolute_ends(void **state)
@@ -492,7 +500,7 @@ static void sandbox_that_never_comes_up(void **state)
 	config()->agent_path = "/nonexistent/scb-agent";
 	policy_limits(fx->config.policy)->sessions_principal = 5;
 	struct session *none = NULL;
-	if (sessions_open(fx->all, "uid:1", false, &none, &fx->err) == 0) {
+	if (try_open("uid:1", false, &none, &fx->err) == 0) {
 		run(none, "true");
 		assert_int_equal(fx->err.code, ERR_PROVIDER_UNUSABLE);
 	} else {
@@ -509,7 +517,7 @@ static void nothing_unaudited_nothing_unrecorded(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	none = (struct rlimit){.rlim_cur = 0, .rlim_max = old.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	int r = sessions_open(fx->all, "uid:1", false, &s, &fx->err);
+	int r = try_open("uid:1", false, &s, &fx->err);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_true(r < 0);
 	assert_int_equal(fx->err.code, ERR_AUDIT_UNAVAILABLE);
@@ -517,7 +525,7 @@ static void nothing_unaudited_nothing_unrecorded(void **state)
 	assert_true(list_empty(&fx->all->sessions));
 
 	assert_int_equal(rmdir(fx->state_dir), 0);
-	r = sessions_open(fx->all, "uid:1", false, &s, &fx->err);
+	r = try_open("uid:1", false, &s, &fx->err);
 	assert_true(r < 0);
 	assert_int_equal(fx->err.code, ERR_IO);
 	assert_int_equal(count_sessions(NULL), 0);
@@ -556,7 +564,7 @@ static void everything_ends_together(void **state)
 	begin(held, "sleep 60", PATIENCE_US);
 	sessions_close(fx->all, on_ended, NULL);
 	struct session *none = NULL;
-	assert_true(sessions_open(fx->all, "uid:1", false, &none, &fx->err) < 0);
+	assert_true(try_open("uid:1", false, &none, &fx->err) < 0);
 	until(&fx->ended);
 	assert_true(fx->answered);
 	assert_string_equal(exec_reason_name(fx->status.reason), "sandbox_lost");

@@ -31,8 +31,9 @@ static char audit_path[] = "/tmp/test-mcp-XXXXXX";
 static json_t *answer; /* the last message sent; NULL: none since ask() */
 static unsigned answers;
 
-static void on_send(struct mcp_transport *t, const char *message, size_t n)
+static void on_send(struct mcp_transport *t, uint64_t number, const char *message, size_t n)
 {
+	(void)number;
 	(void)t;
 	json_decref(answer);
 	answer = json_loadb(message, n, JSON_REJECT_DUPLICATES, NULL);
@@ -47,7 +48,7 @@ static bool on_congested(const struct mcp_transport *t)
 	return false;
 }
 
-static struct mcp_transport transport = {on_send, on_congested};
+static struct mcp_transport transport = {.send = on_send, .congested = on_congested};
 
 static int setup(void **state)
 {
@@ -61,7 +62,7 @@ static int setup(void **state)
 	assert_int_equal(audit_open(audit_path, &audit, &err), 0);
 	server = mcp_server_new(&(struct mcp_config){
 		.loop = &loop, .policy = policy, .audit = audit, .no_sessions = &no_sessions});
-	conn = mcp_conn_new(server, &transport, "uid:1");
+	conn = mcp_conn_new(server, &transport, &(struct mcp_conn_config){.principal = "uid:1"});
 	return 0;
 }
 
@@ -84,7 +85,7 @@ static const json_t *ask(const char *message)
 	json_decref(answer);
 	answer = NULL;
 	answers = 0;
-	mcp_conn_message(conn, message, strlen(message));
+	mcp_conn_message(conn, &(struct mcp_message){.p = message, .n = strlen(message)});
 	assert_true(answers <= 1);
 	return answer;
 }
@@ -258,7 +259,7 @@ static void nothing_is_said_to_nobody(void **state)
 	assert_null(ask("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}"));
 	assert_null(ask("{\"jsonrpc\":\"2.0\",\"method\":\"unknown\"}"));
 	assert_null(ask("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"));
-	mcp_conn_message(conn, NULL, 0);
+	mcp_conn_message(conn, &(struct mcp_message){0});
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(answer, "error"), "code")),
 		-32600);

@@ -207,14 +207,14 @@ static void do_open(struct call *c)
 			call_fail(c, &err);
 		return;
 	}
-	if (sessions_open(c->server->config.sessions, c->principal, false, &s, &err) < 0) {
+	const struct session_wish wish = {c->principal, &c->conn->profile, false, &c->delivery};
+	if (sessions_open(c->server->config.sessions, &wish, &s, &err) < 0) {
 		call_fail(c, &err);
 		return;
 	}
 	call_use_session(c, s);
 	if (!c->conn->default_session[0])
-		(void)snprintf(c->conn->default_session, sizeof(c->conn->default_session), "%s",
-			c->handle);
+		conn_set_session(c->conn, c->handle);
 	describe(c);
 	call_finish(c);
 }
@@ -340,7 +340,7 @@ static void on_closed(void *user, const char *leftovers)
 static void do_close(struct call *c)
 {
 	if (strcmp(c->conn->default_session, c->handle) == 0)
-		c->conn->default_session[0] = '\0';
+		conn_set_session(c->conn, "");
 	session_close(c->session, "closed by the caller", on_closed, c);
 }
 
