@@ -1,149 +1,58 @@
-/* Files and presented files through the link and the real agent, in a sandbox of one provider.
- *
- *   test-files PROVIDER AGENT KERNELS-DIR */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+/* Files and presented files through the link and the real agent, in a sandbox of one provider. */
+#include "live.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <ftw.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/str.h"
-#include "exec/exec.h"
 #include "files/files.h"
 #include "files/outputs.h"
-#include "link/link.h"
-#include "provider/provider.h"
 
-#define PATIENCE_US (30 * USEC_PER_SEC)
-
-static const struct provider *provider;
-static char agent_path[PATH_MAX], kernels_dir[PATH_MAX];
-
-struct fixture {
-	uv_loop_t loop;
-	uv_timer_t beat; /* so that no wait is longer than it */
-	char dir[32], outputs_dir[64], mount[64];
-	struct sandbox *sandbox;
-	struct link *link;
-	struct exec *exec;
+static struct {
+	char outputs_dir[64], mount[64];
 	struct files *files;
 	struct outputs *outputs;
-	bool ready, lost, destroyed, answered;
 	/* the last answer */
-	struct err err;
 	struct files_result result;
 	struct output output;
-};
-
-static struct fixture *fx;
-
-static void until(bool *flag)
-{
-	uint64_t end = clock_monotonic_us() + PATIENCE_US;
-	while (!*flag) {
-		if (clock_monotonic_us() > end)
-			fail_msg("no answer");
-		(void)uv_run(&fx->loop, UV_RUN_ONCE);
-	}
-	*flag = false;
-}
-
-static void on_beat(uv_timer_t *t)
-{
-	(void)t;
-}
-
-static void on_ready(void *user, const struct link_hello *hello)
-{
-	(void)user;
-	(void)hello;
-	fx->ready = true;
-}
-
-static void on_lost(void *user, const struct err *why)
-{
-	(void)user;
-	(void)why;
-	fx->lost = fx->ready = true;
-}
-
-static void on_destroyed(void *user, const char *leftovers)
-{
-	(void)user;
-	if (leftovers)
-		fail_msg("left behind: %s", leftovers);
-	fx->destroyed = true;
-}
+} got;
 
 static int open_sandbox(void **state)
 {
-	static const struct link_events link_events = {.ready = on_ready, .lost = on_lost};
-	static const struct sandbox_events sandbox_events = {0};
-	char id[ID_TEXT_SIZE];
 	struct err err;
 	(void)state;
-	fx = xcalloc(1, sizeof(*fx));
-	(void)snprintf(fx->dir, sizeof(fx->dir), "/tmp/scb-test-XXXXXX");
-	assert_non_null(mkdtemp(fx->dir));
-	(void)snprintf(fx->outputs_dir, sizeof(fx->outputs_dir), "%s/deep/out", fx->dir);
-	(void)snprintf(fx->mount, sizeof(fx->mount), "%s/mount", fx->dir);
-	assert_int_equal(chmod(fx->dir, 0755), 0);
-	assert_int_equal(mkdir(fx->mount, 0755), 0);
+	live_open_loop();
+	(void)snprintf(got.outputs_dir, sizeof(got.outputs_dir), "%s/deep/out", live.dir);
+	(void)snprintf(got.mount, sizeof(got.mount), "%s/mount", live.dir);
+	assert_int_equal(chmod(live.dir, 0755), 0);
+	assert_int_equal(mkdir(got.mount, 0755), 0);
 	char sample[80];
-	(void)snprintf(sample, sizeof(sample), "%s/m.csv", fx->mount);
+	(void)snprintf(sample, sizeof(sample), "%s/m.csv", got.mount);
 	FILE *f = fopen(sample, "w");
 	assert_non_null(f);
 	assert_true(fputs("a,b\n", f) >= 0 && fclose(f) == 0 && chmod(sample, 0644) == 0);
-	assert_int_equal(uv_loop_init(&fx->loop), 0);
-	assert_int_equal(uv_timer_init(&fx->loop, &fx->beat), 0);
-	assert_int_equal(uv_timer_start(&fx->beat, on_beat, 20, 20), 0);
-	assert_int_equal(outputs_open(fx->outputs_dir, &fx->outputs, &err), 0);
-	id_new('x', id);
-	struct sandbox_mount mount = {.name = "data", .source = fx->mount};
-	struct sandbox_spec spec = {
-		.id = id,
-		.runtime_dir = fx->dir,
-		.agent_path = agent_path,
-		.kernels_dir = kernels_dir,
-		.mounts = &mount,
+	assert_int_equal(outputs_open(got.outputs_dir, &got.outputs, &err), 0);
+	struct sandbox_mount mount = {.name = "data", .source = got.mount};
+	int r = live_open(&(struct sandbox_spec){.mounts = &mount,
 		.n_mounts = 1,
-		.memory_max = DEFAULT_MEMORY,
 		.workspace_size = 64 * MIB,
 		.tmp_size = 32 * MIB,
-		.shm_size = 16 * MIB,
-		.cpus = DEFAULT_CPUS,
-		.pids_max = DEFAULT_PIDS,
-		.lease_ms = 60000,
-	};
-	if (provider->create(&fx->loop, &spec, &sandbox_events, NULL, &fx->sandbox, &err) < 0) {
-		print_error("%s\n", err.text);
-		return -1;
-	}
-	assert_int_equal(link_new(&fx->loop, TAKE_FD(fx->sandbox->link_fd), fx->sandbox->key,
-				 &link_events, NULL, &fx->link),
-		0);
-	fx->exec = exec_new(fx->link, fx->sandbox->kernels_dir, fx->sandbox->workspace);
-	fx->files = files_new(fx->link);
-	files_set_mounts(fx->files, &mount, 1);
-	files_set_workspace(fx->files, fx->sandbox->workspace);
-	until(&fx->ready);
-	return fx->lost ? -1 : 0;
+		.shm_size = 16 * MIB});
+	if (r < 0)
+		return r;
+	got.files = files_new(live.link);
+	files_set_mounts(got.files, &mount, 1);
+	files_set_workspace(got.files, live.sandbox->workspace);
+	return 0;
 }
 
 static void result_done(void)
 {
-	struct files_result *r = &fx->result;
+	struct files_result *r = &got.result;
 	for (size_t i = 0; i < r->n_entries; i++) {
 		free(r->entries[i].path);
 		free(r->entries[i].line_text);
@@ -164,20 +73,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 static int close_sandbox(void **state)
 {
 	(void)state;
-	if (fx->sandbox)
-		provider->destroy(TAKE_PTR(fx->sandbox), on_destroyed, NULL);
-	exec_free(fx->exec);
-	files_free(fx->files);
-	link_close(fx->link);
-	until(&fx->destroyed);
-	outputs_close(fx->outputs);
-	uv_close((uv_handle_t *)&fx->beat, NULL);
-	(void)uv_run(&fx->loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&fx->loop), 0);
+	files_free(got.files);
+	live_close();
+	outputs_close(got.outputs);
 	result_done();
-	output_done(&fx->output);
-	assert_int_equal(nftw(fx->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-	free(fx);
+	output_done(&got.output);
+	assert_int_equal(nftw(live.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 	return 0;
 }
 
@@ -189,78 +90,62 @@ static void keep(void *user, struct files_result *r, const struct err *err)
 {
 	(void)user;
 	result_done();
-	fx->err = err ? *err : (struct err){0};
+	live.err = err ? *err : (struct err){0};
 	assert_true(!r == !!err);
 	if (r) {
-		fx->result = *r;
-		fx->result.stat.path = NULL;
-		fx->result.stat.line_text = NULL;
+		got.result = *r;
+		got.result.stat.path = NULL;
+		got.result.stat.line_text = NULL;
 		r->entries = NULL;
 		r->n_entries = 0;
 		r->bytes = (struct buf){0};
 	}
-	fx->answered = true;
+	live.answered = true;
 	answers++;
 }
 
 static void wait_answer(void)
 {
-	assert_false(fx->answered); /* never from inside the call */
-	until(&fx->answered);
+	assert_false(live.answered); /* never from inside the call */
+	live_until(&live.answered);
 }
 
 static void good(void)
 {
 	wait_answer();
-	if (fx->err.code)
-		fail_msg("%s", fx->err.text);
+	if (live.err.code)
+		fail_msg("%s", live.err.text);
 }
 
 static void refused(enum err_code code, const char *word)
 {
 	wait_answer();
-	if (fx->err.code != code || !strstr(fx->err.text, word))
-		fail_msg("%s, not %s: %s", err_info(fx->err.code)->name, err_info(code)->name,
-			fx->err.text);
-	assert_true(str_utf8_valid(fx->err.text, strlen(fx->err.text)) &&
-		    !strpbrk(fx->err.text, "\n\x1b"));
+	if (live.err.code != code || !strstr(live.err.text, word))
+		fail_msg("%s, not %s: %s", err_info(live.err.code)->name, err_info(code)->name,
+			live.err.text);
+	assert_true(str_utf8_valid(live.err.text, strlen(live.err.text)) &&
+		    !strpbrk(live.err.text, "\n\x1b"));
 }
 
 static void write_text(const char *path, const char *text)
 {
-	(void)files_write(fx->files, path, FILES_REPLACE, 0, text, strlen(text), keep, NULL);
+	(void)files_write(got.files, path, FILES_REPLACE, 0, text, strlen(text), keep, NULL);
 	good();
 }
 
 static void read_is(const char *path, const char *text)
 {
-	(void)files_read(fx->files, path, 0, LIMIT_READ_TEXT, keep, NULL);
+	(void)files_read(got.files, path, 0, LIMIT_READ_TEXT, keep, NULL);
 	good();
-	assert_int_equal(fx->result.bytes.len, strlen(text));
-	assert_memory_equal(fx->result.bytes.data, text, strlen(text));
-	assert_int_equal(fx->result.size, strlen(text));
-}
-
-static void on_run(void *user, struct exec_status *status, const struct err *err)
-{
-	(void)user;
-	if (err)
-		fail_msg("%s", err->text);
-	assert_int_equal(status->state, JOB_DONE);
-	assert_int_equal(status->exit_code, 0);
-	fx->answered = true;
+	assert_int_equal(got.result.bytes.len, strlen(text));
+	assert_memory_equal(got.result.bytes.data, text, strlen(text));
+	assert_int_equal(got.result.size, strlen(text));
 }
 
 static void shell(const char *text)
 {
-	char job[ID_TEXT_SIZE];
-	id_new('j', job);
-	struct exec_request req = {.kind = JOB_KIND_COMMAND,
-		.job = job,
-		.shell_text = text,
-		.wait_us = 20 * USEC_PER_SEC};
-	(void)exec_run(fx->exec, &req, on_run, NULL);
-	until(&fx->answered);
+	live_shell(text);
+	live_assert_exit(0);
 }
 
 /* ---- files ---- */
@@ -270,10 +155,10 @@ static void files_are_written_and_read(void **state)
 	(void)state;
 	write_text("notes/a.txt", "one\ntwo\n");
 	read_is("/workspace/notes/a.txt", "one\ntwo\n");
-	(void)files_write(fx->files, "notes/a.txt", FILES_APPEND, 0, "three\n", 6, keep, NULL);
+	(void)files_write(got.files, "notes/a.txt", FILES_APPEND, 0, "three\n", 6, keep, NULL);
 	good();
-	assert_int_equal(fx->result.size, 14);
-	(void)files_write(fx->files, "notes/a.txt", FILES_AT_OFFSET, 4, "TWO", 3, keep, NULL);
+	assert_int_equal(got.result.size, 14);
+	(void)files_write(got.files, "notes/a.txt", FILES_AT_OFFSET, 4, "TWO", 3, keep, NULL);
 	good();
 	read_is("notes/a.txt", "one\nTWO\nthree\n");
 	write_text("empty", "");
@@ -283,42 +168,42 @@ static void files_are_written_and_read(void **state)
 	assert_int_equal(buf_reserve(&big, 5 * MIB), 0);
 	for (big.len = 0; big.len < 5 * MIB; big.len++)
 		big.data[big.len] = (uint8_t)(big.len * 31 >> 3);
-	(void)files_write(fx->files, "big", FILES_REPLACE, 0, big.data, big.len, keep, NULL);
+	(void)files_write(got.files, "big", FILES_REPLACE, 0, big.data, big.len, keep, NULL);
 	good();
-	assert_int_equal(fx->result.size, big.len);
-	(void)files_read(fx->files, "big", 4 * MIB + 7, LIMIT_READ_TEXT, keep, NULL);
+	assert_int_equal(got.result.size, big.len);
+	(void)files_read(got.files, "big", 4 * MIB + 7, LIMIT_READ_TEXT, keep, NULL);
 	good();
-	assert_int_equal(fx->result.bytes.len, LIMIT_READ_TEXT);
-	assert_memory_equal(fx->result.bytes.data, big.data + 4 * MIB + 7, LIMIT_READ_TEXT);
-	assert_int_equal(fx->result.size, big.len);
+	assert_int_equal(got.result.bytes.len, LIMIT_READ_TEXT);
+	assert_memory_equal(got.result.bytes.data, big.data + 4 * MIB + 7, LIMIT_READ_TEXT);
+	assert_int_equal(got.result.size, big.len);
 	/* what code in the sandbox calls the workspace */
-	_cleanup_free_ char *path = xasprintf("%s/notes/a.txt", fx->sandbox->workspace);
+	_cleanup_free_ char *path = xasprintf("%s/notes/a.txt", live.sandbox->workspace);
 	read_is(path, "one\nTWO\nthree\n");
 	/* many at once */
 	answers = 0;
 	for (int i = 0; i < 100; i++)
-		(void)files_stat(fx->files, i % 2 ? "notes" : "/etc/passwd", keep, NULL);
+		(void)files_stat(got.files, i % 2 ? "notes" : "/etc/passwd", keep, NULL);
 	while (answers < 100)
-		until(&fx->answered);
+		live_until(&live.answered);
 }
 
 static void edits(void **state)
 {
 	(void)state;
 	write_text("e.txt", "x = 1\ny = 1\n");
-	(void)files_edit(fx->files, "e.txt", "x = 1", "x = 2", false, keep, NULL);
+	(void)files_edit(got.files, "e.txt", "x = 1", "x = 2", false, keep, NULL);
 	good();
-	assert_int_equal(fx->result.count, 1);
+	assert_int_equal(got.result.count, 1);
 	read_is("e.txt", "x = 2\ny = 1\n");
-	(void)files_edit(fx->files, "e.txt", " = ", "=", false, keep, NULL);
+	(void)files_edit(got.files, "e.txt", " = ", "=", false, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "occurs 2 times");
-	(void)files_edit(fx->files, "e.txt", " = ", "=", true, keep, NULL);
+	(void)files_edit(got.files, "e.txt", " = ", "=", true, keep, NULL);
 	good();
-	assert_int_equal(fx->result.count, 2);
-	(void)files_edit(fx->files, "e.txt", "nothing", "", true, keep, NULL);
+	assert_int_equal(got.result.count, 2);
+	(void)files_edit(got.files, "e.txt", "nothing", "", true, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "does not occur");
 	read_is("e.txt", "x=2\ny=1\n");
-	(void)files_edit(fx->files, "missing", "a", "b", true, keep, NULL);
+	(void)files_edit(got.files, "missing", "a", "b", true, keep, NULL);
 	refused(ERR_NO_SUCH_FILE, "missing");
 }
 
@@ -327,45 +212,45 @@ static void trees(void **state)
 	(void)state;
 	shell("mkdir -p t/sub; echo needle > t/a.csv; printf 'x\\nneedle\\n' > t/sub/b.txt; "
 	      "printf x > \"$(printf 't/odd\\nname\\033[31m')\"; ln -s /etc t/etc");
-	(void)files_list(fx->files, "t", 3, 0, keep, NULL);
+	(void)files_list(got.files, "t", 3, 0, keep, NULL);
 	good();
-	assert_int_equal(fx->result.n_entries, 5);
-	assert_string_equal(fx->result.entries[0].path, "t/a.csv");
-	assert_int_equal(fx->result.entries[1].kind, FILE_LINK);
-	assert_string_equal(fx->result.entries[4].path, "t/sub/b.txt");
-	for (size_t i = 0; i < fx->result.n_entries; i++)
-		assert_null(strpbrk(fx->result.entries[i].path, "\n\x1b"));
-	(void)files_search(fx->files, "/workspace/t", "needle", NULL, 0, keep, NULL);
+	assert_int_equal(got.result.n_entries, 5);
+	assert_string_equal(got.result.entries[0].path, "t/a.csv");
+	assert_int_equal(got.result.entries[1].kind, FILE_LINK);
+	assert_string_equal(got.result.entries[4].path, "t/sub/b.txt");
+	for (size_t i = 0; i < got.result.n_entries; i++)
+		assert_null(strpbrk(got.result.entries[i].path, "\n\x1b"));
+	(void)files_search(got.files, "/workspace/t", "needle", NULL, 0, keep, NULL);
 	good();
-	assert_int_equal(fx->result.n_entries, 2);
-	assert_string_equal(fx->result.entries[1].path, "t/sub/b.txt");
-	assert_int_equal(fx->result.entries[1].line, 2);
-	assert_string_equal(fx->result.entries[1].line_text, "needle");
-	(void)files_list(fx->files, "/mnt/data", 1, 0, keep, NULL);
+	assert_int_equal(got.result.n_entries, 2);
+	assert_string_equal(got.result.entries[1].path, "t/sub/b.txt");
+	assert_int_equal(got.result.entries[1].line, 2);
+	assert_string_equal(got.result.entries[1].line_text, "needle");
+	(void)files_list(got.files, "/mnt/data", 1, 0, keep, NULL);
 	good();
-	assert_string_equal(fx->result.entries[0].path, "/mnt/data/m.csv");
-	(void)files_list(fx->files, "/mnt", 1, 0, keep, NULL);
+	assert_string_equal(got.result.entries[0].path, "/mnt/data/m.csv");
+	(void)files_list(got.files, "/mnt", 1, 0, keep, NULL);
 	good();
-	assert_int_equal(fx->result.n_entries, 1);
-	assert_string_equal(fx->result.entries[0].path, "/mnt/data");
-	(void)files_stat(fx->files, "/mnt/", keep, NULL);
+	assert_int_equal(got.result.n_entries, 1);
+	assert_string_equal(got.result.entries[0].path, "/mnt/data");
+	(void)files_stat(got.files, "/mnt/", keep, NULL);
 	good();
-	assert_int_equal(fx->result.stat.kind, FILE_DIRECTORY);
-	(void)files_search(fx->files, "/mnt", NULL, "*.csv", 0, keep, NULL);
+	assert_int_equal(got.result.stat.kind, FILE_DIRECTORY);
+	(void)files_search(got.files, "/mnt", NULL, "*.csv", 0, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "as /mnt/NAME (mounts: data)");
-	(void)files_search(fx->files, "/mnt/data", NULL, "*.csv", 0, keep, NULL);
+	(void)files_search(got.files, "/mnt/data", NULL, "*.csv", 0, keep, NULL);
 	good();
-	assert_string_equal(fx->result.entries[0].path, "/mnt/data/m.csv");
-	(void)files_list(fx->files, "t/etc", 1, 0, keep, NULL);
+	assert_string_equal(got.result.entries[0].path, "/mnt/data/m.csv");
+	(void)files_list(got.files, "t/etc", 1, 0, keep, NULL);
 	refused(ERR_FILE_REFUSED, "t/etc");
-	(void)files_move(fx->files, "t/a.csv", "new/dir/c.csv", false, keep, NULL);
+	(void)files_move(got.files, "t/a.csv", "new/dir/c.csv", false, keep, NULL);
 	good();
 	read_is("new/dir/c.csv", "needle\n");
-	(void)files_delete(fx->files, "t", false, keep, NULL);
+	(void)files_delete(got.files, "t", false, keep, NULL);
 	refused(ERR_CONFLICT, "recursive");
-	(void)files_delete(fx->files, "t", true, keep, NULL);
+	(void)files_delete(got.files, "t", true, keep, NULL);
 	good();
-	(void)files_stat(fx->files, "t", keep, NULL);
+	(void)files_stat(got.files, "t", keep, NULL);
 	refused(ERR_NO_SUCH_FILE, "no such file");
 }
 
@@ -373,40 +258,40 @@ static void refusals(void **state)
 {
 	(void)state;
 	shell("mkdir -p d; mkfifo -m 600 fifo || true; ln -sf /etc/passwd link");
-	(void)files_read(fx->files, "/etc/passwd", 0, 10, keep, NULL);
+	(void)files_read(got.files, "/etc/passwd", 0, 10, keep, NULL);
 	refused(ERR_FILE_REFUSED, "copy the file into the workspace");
-	(void)files_read(fx->files, "../x", 0, 10, keep, NULL);
+	(void)files_read(got.files, "../x", 0, 10, keep, NULL);
 	refused(ERR_FILE_REFUSED, "workspace");
-	(void)files_read(fx->files, "link", 0, 10, keep, NULL);
+	(void)files_read(got.files, "link", 0, 10, keep, NULL);
 	refused(ERR_FILE_REFUSED, "link");
-	(void)files_read(fx->files, "d", 0, 10, keep, NULL);
+	(void)files_read(got.files, "d", 0, 10, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "directory");
-	(void)files_read(fx->files, "fifo", 0, 10, keep, NULL);
+	(void)files_read(got.files, "fifo", 0, 10, keep, NULL);
 	refused(ERR_FILE_REFUSED, "FIFO");
-	(void)files_write(fx->files, "/mnt/data/x", FILES_REPLACE, 0, "x", 1, keep, NULL);
+	(void)files_write(got.files, "/mnt/data/x", FILES_REPLACE, 0, "x", 1, keep, NULL);
 	refused(ERR_FILE_REFUSED, "read-only");
-	(void)files_mkdir(fx->files, "/mnt", keep, NULL);
+	(void)files_mkdir(got.files, "/mnt", keep, NULL);
 	refused(ERR_FILE_REFUSED, "read-only");
-	(void)files_move(fx->files, "fifo", "/mnt", false, keep, NULL);
+	(void)files_move(got.files, "fifo", "/mnt", false, keep, NULL);
 	refused(ERR_FILE_REFUSED, "read-only");
-	(void)files_read(fx->files, "/mnt", 0, 10, keep, NULL);
+	(void)files_read(got.files, "/mnt", 0, 10, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "can only be listed");
-	(void)files_stat(fx->files, "/mnt/typo", keep, NULL);
+	(void)files_stat(got.files, "/mnt/typo", keep, NULL);
 	refused(ERR_NO_SUCH_FILE, "no mount 'typo'; mounts: data");
-	(void)files_read(fx->files, "d/../x", 0, 10, keep, NULL);
+	(void)files_read(got.files, "d/../x", 0, 10, keep, NULL);
 	refused(ERR_FILE_REFUSED, "is not taken");
-	(void)files_delete(fx->files, ".", true, keep, NULL);
+	(void)files_delete(got.files, ".", true, keep, NULL);
 	refused(ERR_FILE_REFUSED, "workspace itself");
-	(void)files_search(fx->files, ".", NULL, NULL, 0, keep, NULL);
+	(void)files_search(got.files, ".", NULL, NULL, 0, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "pattern");
 	/* abandoned: no callback, and the next call works */
-	struct files_call *c = files_read(fx->files, "d", 0, 10, keep, NULL);
+	struct files_call *c = files_read(got.files, "d", 0, 10, keep, NULL);
 	files_abandon(c);
-	c = files_read(fx->files, "/etc/passwd", 0, 10, keep, NULL);
+	c = files_read(got.files, "/etc/passwd", 0, 10, keep, NULL);
 	files_abandon(c);
-	(void)files_stat(fx->files, "d", keep, NULL);
+	(void)files_stat(got.files, "d", keep, NULL);
 	good();
-	assert_int_equal(fx->result.stat.kind, FILE_DIRECTORY);
+	assert_int_equal(got.result.stat.kind, FILE_DIRECTORY);
 }
 
 /* ---- presented files ---- */
@@ -419,24 +304,24 @@ static char *copy(const char *s)
 static void on_presented(void *user, const struct output *o, const struct err *err)
 {
 	(void)user;
-	fx->err = err ? *err : (struct err){0};
-	output_done(&fx->output);
+	live.err = err ? *err : (struct err){0};
+	output_done(&got.output);
 	if (o) {
-		fx->output = *o;
-		fx->output.uri = copy(o->uri);
-		fx->output.name = copy(o->name);
-		fx->output.title = copy(o->title);
-		fx->output.source_path = copy(o->source_path);
-		fx->output.host_path = copy(o->host_path);
-		fx->output.session = copy(o->session);
+		got.output = *o;
+		got.output.uri = copy(o->uri);
+		got.output.name = copy(o->name);
+		got.output.title = copy(o->title);
+		got.output.source_path = copy(o->source_path);
+		got.output.host_path = copy(o->host_path);
+		got.output.session = copy(o->session);
 	}
-	fx->answered = true;
+	live.answered = true;
 }
 
 static struct outputs_call *present(const char *path, const char *title)
 {
 	return outputs_present(
-		fx->outputs, "uid:1", "s-1", fx->files, path, title, on_presented, NULL);
+		got.outputs, "uid:1", "s-1", got.files, path, title, on_presented, NULL);
 }
 
 static int count_output(void *user, const struct output *o)
@@ -450,7 +335,7 @@ static int count_output(void *user, const struct output *o)
 static int outputs_of(const char *principal)
 {
 	int n = 0;
-	assert_int_equal(outputs_list(fx->outputs, principal, count_output, &n, NULL), 0);
+	assert_int_equal(outputs_list(got.outputs, principal, count_output, &n, NULL), 0);
 	return n;
 }
 
@@ -469,7 +354,7 @@ static int count_one(const char *path, const struct stat *st, int type, struct F
 static int things(void)
 {
 	n_things = 0;
-	assert_int_equal(nftw(fx->outputs_dir, count_one, 16, FTW_PHYS), 0);
+	assert_int_equal(nftw(got.outputs_dir, count_one, 16, FTW_PHYS), 0);
 	return n_things;
 }
 
@@ -479,7 +364,7 @@ static void a_file_is_presented(void **state)
 	write_text("r é.csv", "a,b\né,2\n");
 	(void)present("/workspace/r é.csv", "A\ntitle");
 	good();
-	struct output *o = &fx->output;
+	struct output *o = &got.output;
 	assert_true(id_valid('o', o->id));
 	assert_string_equal(o->name, "r é.csv");
 	assert_string_equal(o->mime_type, "text/csv");
@@ -499,22 +384,22 @@ static void a_file_is_presented(void **state)
 	/* read back, by its owner only */
 	_cleanup_buf_ struct buf b = BUF_INIT(KIB);
 	struct err err = {0};
-	assert_int_equal(outputs_read(fx->outputs, "uid:1", o->uri, 2, 4, &b, &err), 0);
+	assert_int_equal(outputs_read(got.outputs, "uid:1", o->uri, 2, 4, &b, &err), 0);
 	assert_int_equal(b.len, 4);
 	assert_memory_equal(b.data, "b\n\xC3\xA9", 4);
 	b.len = 0;
-	assert_int_equal(outputs_read(fx->outputs, "uid:1", o->uri, 9, 4, &b, &err), 0);
+	assert_int_equal(outputs_read(got.outputs, "uid:1", o->uri, 9, 4, &b, &err), 0);
 	assert_int_equal(b.len, 0);
-	assert_true(outputs_read(fx->outputs, "uid:2", o->uri, 0, 4, &b, &err) < 0);
+	assert_true(outputs_read(got.outputs, "uid:2", o->uri, 0, 4, &b, &err) < 0);
 	char foreign[sizeof(err.text)];
 	(void)snprintf(foreign, sizeof(foreign), "%s", err.text);
 	assert_int_equal(err.code, ERR_NO_SUCH_RESOURCE);
 	struct output found = {0};
 	assert_true(
-		outputs_find(fx->outputs, "uid:1",
+		outputs_find(got.outputs, "uid:1",
 			"resource://scb/o-00000000000000000000000000000000/a", &found, &err) < 0);
 	assert_string_equal(foreign, err.text);
-	assert_int_equal(outputs_find(fx->outputs, "uid:1", o->uri, &found, &err), 0);
+	assert_int_equal(outputs_find(got.outputs, "uid:1", o->uri, &found, &err), 0);
 	assert_string_equal(found.sha256, o->sha256);
 	assert_string_equal(found.host_path, o->host_path);
 	assert_string_equal(found.title, o->title);
@@ -525,21 +410,21 @@ static void a_file_is_presented(void **state)
 	write_text("r é.csv", "changed");
 	(void)present("r é.csv", NULL);
 	good();
-	assert_string_not_equal(first, fx->output.host_path);
+	assert_string_not_equal(first, got.output.host_path);
 	assert_int_equal(stat(first, &st), 0);
 	assert_int_equal(st.st_size, 9);
-	assert_null(fx->output.title);
+	assert_null(got.output.title);
 	assert_int_equal(outputs_of("uid:1"), 2);
 	assert_int_equal(outputs_of("uid:2"), 0);
-	assert_int_equal(outputs_expire(fx->outputs), 0);
+	assert_int_equal(outputs_expire(got.outputs), 0);
 	/* moved away by the person */
 	assert_int_equal(unlink(first), 0);
 	assert_int_equal(outputs_of("uid:1"), 1);
 	/* a copy that outlives broker and sandbox */
-	_cleanup_free_ char *uri = xstrdup(fx->output.uri);
-	outputs_close(fx->outputs);
-	assert_int_equal(outputs_open(fx->outputs_dir, &fx->outputs, &err), 0);
-	assert_int_equal(outputs_find(fx->outputs, "uid:1", uri, &found, &err), 0);
+	_cleanup_free_ char *uri = xstrdup(got.output.uri);
+	outputs_close(got.outputs);
+	assert_int_equal(outputs_open(got.outputs_dir, &got.outputs, &err), 0);
+	assert_int_equal(outputs_find(got.outputs, "uid:1", uri, &found, &err), 0);
 	output_done(&found);
 }
 
@@ -581,10 +466,11 @@ static void what_is_not_presented(void **state)
 		(void)present(rows[i].path, NULL);
 		refused(rows[i].code, rows[i].word);
 	}
-	shell("(while :; do echo more; done >> grow) >/dev/null 2>&1 & sleep 0.1");
+	shell("(while :; do echo more; done >> grow) >/dev/null 2>&1 & echo $! > grower; "
+	      "sleep 0.1");
 	(void)present("grow", NULL);
 	refused(ERR_CONFLICT, "changed while");
-	shell("kill %1 2>/dev/null; pkill -f 'echo more' || true; rm -f grow");
+	shell("kill $(cat grower); rm -f grow grower");
 	assert_int_equal(things(), 0); /* nothing half-done is left */
 }
 
@@ -594,15 +480,15 @@ static void abandoning_leaves_nothing(void **state)
 	shell("head -c 20000000 /dev/zero > big");
 	for (int turns = 0; turns < 60; turns++) {
 		struct outputs_call *c = present("big", NULL);
-		for (int i = 0; i < turns && !fx->answered; i++)
-			(void)uv_run(&fx->loop, UV_RUN_ONCE);
-		if (!fx->answered)
+		for (int i = 0; i < turns && !live.answered; i++)
+			(void)uv_run(&live.loop, UV_RUN_ONCE);
+		if (!live.answered)
 			outputs_abandon(c);
-		fx->answered = false;
+		live.answered = false;
 	}
 	int kept = outputs_of("uid:1");
 	for (int i = 0; i < 20; i++)
-		(void)uv_run(&fx->loop, UV_RUN_ONCE); /* the threads */
+		(void)uv_run(&live.loop, UV_RUN_ONCE); /* the threads */
 	assert_int_equal(outputs_of("uid:1"), kept);
 	assert_int_equal(things(), kept);
 	write_text("a", "x");
@@ -610,24 +496,10 @@ static void abandoning_leaves_nothing(void **state)
 	good();
 }
 
-static bool usable(const char *name)
-{
-	struct provider_probe probe = {0};
-	struct err err;
-	provider = provider_by_name(name);
-	if (!provider) {
-		(void)printf("Bail out! no provider %s\n", name);
-		exit(1);
-	}
-	if (provider->probe(&probe, &err) == 0 && probe.usable)
-		return true;
-	(void)printf("1..0 # SKIP %s: %s\n", name, probe.reason);
-	return false;
-}
-
 int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_sandbox, close_sandbox)
+	int r;
 	const struct CMUnitTest tests[] = {
 		TEST(files_are_written_and_read),
 		TEST(edits),
@@ -637,13 +509,7 @@ int main(int argc, char **argv)
 		TEST(what_is_not_presented),
 		TEST(abandoning_leaves_nothing),
 	};
-	if (argc != 4 || !realpath(argv[2], agent_path) || !realpath(argv[3], kernels_dir)) {
-		(void)fprintf(stderr, "usage: test-files PROVIDER AGENT KERNELS-DIR\n");
-		return 2;
-	}
-	(void)setenv("SCB_AGENT", agent_path, 1); /* for the probe */
-	(void)setenv("SCB_KERNELS", kernels_dir, 1);
-	if (!usable(argv[1]))
-		return 0;
+	if (live_begin(argc, argv, &r) < 0)
+		return r;
 	return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL);
 }

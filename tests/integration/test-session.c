@@ -1,15 +1,7 @@
 /* Sessions over a real provider, agent, store and audit log: who finds which, caps, time, and every
- * way in which one ends.
- *
- *   test-session PROVIDER AGENT KERNELS-DIR */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+ * way in which one ends. */
+#include "live.h"
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -27,45 +19,18 @@
 #include "session/session_internal.h"
 #include "store/store.h"
 
-#define PATIENCE_US (30 * USEC_PER_SEC)
-
-static const struct provider *provider;
-static char agent_path[PATH_MAX], kernels_dir[PATH_MAX];
-
-struct fixture {
-	uv_loop_t loop;
-	uv_timer_t beat; /* so that no wait is longer than it */
-	char dir[32], runtime_dir[48], state_dir[48], audit_path[48];
+static struct {
+	char runtime_dir[48], state_dir[48], audit_path[48];
 	struct sessions_config config;
-	struct session_profile profile;
 	struct sessions *all;
-	bool answered, closed, ended;
-	struct err err;
-	struct exec_status status;
+	struct session_profile profile;
+	bool closed, ended;
 	char *leftovers;
-};
-
-static struct fixture *fx;
-
-static void on_beat(uv_timer_t *t)
-{
-	(void)t;
-}
+} got;
 
 static void turn(void)
 {
-	(void)uv_run(&fx->loop, UV_RUN_ONCE);
-}
-
-static void until(bool *flag)
-{
-	uint64_t end = clock_monotonic_us() + PATIENCE_US;
-	while (!*flag) {
-		if (clock_monotonic_us() > end)
-			fail_msg("nothing in %d s", (int)(PATIENCE_US / USEC_PER_SEC));
-		turn();
-	}
-	*flag = false;
+	(void)uv_run(&live.loop, UV_RUN_ONCE);
 }
 
 static void turn_for(uint64_t us)
@@ -78,42 +43,37 @@ static int setup(void **state)
 {
 	struct err err;
 	(void)state;
-	fx = xcalloc(1, sizeof(*fx));
-	(void)snprintf(fx->dir, sizeof(fx->dir), "/tmp/scb-test-XXXXXX");
-	assert_non_null(mkdtemp(fx->dir));
-	(void)snprintf(fx->runtime_dir, sizeof(fx->runtime_dir), "%s/run", fx->dir);
-	(void)snprintf(fx->state_dir, sizeof(fx->state_dir), "%s/state", fx->dir);
-	(void)snprintf(fx->audit_path, sizeof(fx->audit_path), "%s/audit.jsonl", fx->dir);
+	live_open_loop();
+	(void)snprintf(got.runtime_dir, sizeof(got.runtime_dir), "%s/run", live.dir);
+	(void)snprintf(got.state_dir, sizeof(got.state_dir), "%s/state", live.dir);
+	(void)snprintf(got.audit_path, sizeof(got.audit_path), "%s/audit.jsonl", live.dir);
 	/* A root broker's sandboxes have other uids, and pass through the directory above. */
-	assert_int_equal(chmod(fx->dir, 0711), 0);
-	assert_int_equal(mkdir(fx->runtime_dir, 0700), 0);
-	assert_int_equal(uv_loop_init(&fx->loop), 0);
-	assert_int_equal(uv_timer_init(&fx->loop, &fx->beat), 0);
-	assert_int_equal(uv_timer_start(&fx->beat, on_beat, 20, 20), 0);
-	fx->profile = (struct session_profile){.provider = provider};
-	fx->config = (struct sessions_config){
-		.loop = &fx->loop,
+	assert_int_equal(chmod(live.dir, 0711), 0);
+	assert_int_equal(mkdir(got.runtime_dir, 0700), 0);
+	got.profile = (struct session_profile){.provider = live.provider};
+	got.config = (struct sessions_config){
+		.loop = &live.loop,
 		.policy = policy_new_default(),
-		.runtime_dir = fx->runtime_dir,
-		.agent_path = agent_path,
-		.kernels_dir = kernels_dir,
+		.runtime_dir = got.runtime_dir,
+		.agent_path = live.agent_path,
+		.kernels_dir = live.kernels_dir,
 	};
-	assert_int_equal(audit_open(fx->audit_path, &fx->config.audit, &err), 0);
-	assert_int_equal(store_file_open(fx->state_dir, &fx->config.store, &err), 0);
-	fx->all = sessions_new(&fx->config);
+	assert_int_equal(audit_open(got.audit_path, &got.config.audit, &err), 0);
+	assert_int_equal(store_file_open(got.state_dir, &got.config.store, &err), 0);
+	got.all = sessions_new(&got.config);
 	return 0;
 }
 
 /* A change of the configuration that sessions_new() has copied. */
 static struct sessions_config *config(void)
 {
-	return &fx->all->config;
+	return &got.all->config;
 }
 
 static void on_ended(void *user)
 {
 	(void)user;
-	fx->ended = true;
+	got.ended = true;
 }
 
 static size_t files_in(const char *dir)
@@ -130,21 +90,17 @@ static size_t files_in(const char *dir)
 static int teardown(void **state)
 {
 	(void)state;
-	sessions_close(fx->all, on_ended, NULL);
-	until(&fx->ended);
-	uv_close((uv_handle_t *)&fx->beat, NULL);
-	(void)uv_run(&fx->loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&fx->loop), 0);
-	assert_int_equal(files_in(fx->runtime_dir), 0);
-	assert_int_equal(files_in(fx->state_dir), 0);
-	fx->config.store->ops->close(fx->config.store);
-	audit_close(fx->config.audit);
-	policy_free(fx->config.policy);
-	assert_int_equal(unlink(fx->audit_path), 0);
-	assert_int_equal(rmdir(fx->state_dir) + rmdir(fx->runtime_dir) + rmdir(fx->dir), 0);
-	exec_status_done(&fx->status);
-	free(fx->leftovers);
-	free(fx);
+	sessions_close(got.all, on_ended, NULL);
+	live_until(&got.ended);
+	live_close_loop();
+	assert_int_equal(files_in(got.runtime_dir), 0);
+	assert_int_equal(files_in(got.state_dir), 0);
+	got.config.store->ops->close(got.config.store);
+	audit_close(got.config.audit);
+	policy_free(got.config.policy);
+	assert_int_equal(unlink(got.audit_path), 0);
+	assert_int_equal(rmdir(got.state_dir) + rmdir(got.runtime_dir) + rmdir(live.dir), 0);
+	free(got.leftovers);
 	return 0;
 }
 
@@ -153,8 +109,8 @@ static int teardown(void **state)
 static int try_open(const char *principal, bool implicit, struct session **ret, struct err *err)
 {
 	const struct session_wish wish = {
-		.principal = principal, .profile = &fx->profile, .implicit = implicit};
-	return sessions_open(fx->all, &wish, ret, err);
+		.principal = principal, .profile = &got.profile, .implicit = implicit};
+	return sessions_open(got.all, &wish, ret, err);
 }
 
 static struct session *open_session(const char *principal, bool implicit)
@@ -169,20 +125,8 @@ static struct session *open_session(const char *principal, bool implicit)
 static struct session *find(const char *principal, const char *handle)
 {
 	struct session *s = NULL;
-	fx->err = (struct err){0};
-	return sessions_find(fx->all, principal, handle, &s, &fx->err) < 0 ? NULL : s;
-}
-
-static void on_status(void *user, struct exec_status *status, const struct err *err)
-{
-	(void)user;
-	exec_status_done(&fx->status);
-	if (status) {
-		fx->status = *status;
-		*status = (struct exec_status){0};
-	}
-	fx->err = err ? *err : (struct err){0};
-	fx->answered = true;
+	live.err = (struct err){0};
+	return sessions_find(got.all, principal, handle, &s, &live.err) < 0 ? NULL : s;
 }
 
 static char job[ID_TEXT_SIZE];
@@ -193,46 +137,46 @@ static void begin(struct session *s, const char *text, uint64_t wait_us)
 	struct exec_request r = {
 		.kind = JOB_KIND_COMMAND, .job = job, .shell_text = text, .wait_us = wait_us};
 	session_note_job(s, job);
-	(void)exec_run(session_exec(s), &r, on_status, NULL);
+	(void)exec_run(session_exec(s), &r, live_on_status, NULL);
 }
 
 static void run(struct session *s, const char *text)
 {
-	begin(s, text, PATIENCE_US);
-	until(&fx->answered);
+	begin(s, text, LIVE_PATIENCE_US);
+	live_until(&live.answered);
 }
 
 static void on_closed(void *user, const char *leftovers)
 {
 	(void)user;
-	free(fx->leftovers);
-	fx->leftovers = leftovers ? xstrdup(leftovers) : NULL;
-	fx->closed = true;
+	free(got.leftovers);
+	got.leftovers = leftovers ? xstrdup(leftovers) : NULL;
+	got.closed = true;
 }
 
 static void close_and_wait(struct session *s)
 {
 	session_close(s, "the test is done with it", on_closed, NULL);
-	assert_false(fx->closed);
-	until(&fx->closed);
-	assert_null(fx->leftovers);
+	assert_false(got.closed);
+	live_until(&got.closed);
+	assert_null(got.leftovers);
 }
 
 static void until_gone(const char *principal, const char *handle)
 {
-	uint64_t end = clock_monotonic_us() + PATIENCE_US;
+	uint64_t end = clock_monotonic_us() + LIVE_PATIENCE_US;
 	struct session *s = NULL;
 	/* Not sessions_find(): that would be asking for it. */
 	do {
 		bool there = false;
 		turn();
-		list_for_each (i, next, &fx->all->sessions, struct session, sessions) {
+		list_for_each (i, next, &got.all->sessions, struct session, sessions) {
 			there |= strcmp(i->handle, handle) == 0;
 		}
 		if (!there)
 			break;
 	} while (clock_monotonic_us() < end);
-	assert_int_not_equal(sessions_find(fx->all, principal, handle, &s, NULL), 0);
+	assert_int_not_equal(sessions_find(got.all, principal, handle, &s, NULL), 0);
 }
 
 /* Lines of the audit log that hold all three. */
@@ -240,7 +184,7 @@ static unsigned audited(const char *a, const char *b, const char *c)
 {
 	unsigned n = 0;
 	char line[4096];
-	FILE *f = fopen(fx->audit_path, "re");
+	FILE *f = fopen(got.audit_path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f))
 		n += strstr(line, a) && strstr(line, b) && strstr(line, c);
@@ -253,7 +197,7 @@ static bool recorded(const char *handle, const char *text)
 	struct err err;
 	_cleanup_buf_ struct buf b = BUF_INIT(STORE_VALUE_MAX);
 	_cleanup_free_ char *key = xasprintf("session/%s", handle);
-	if (fx->config.store->ops->get(fx->config.store, key, &b, &err) < 0)
+	if (got.config.store->ops->get(got.config.store, key, &b, &err) < 0)
 		return false;
 	return memmem(b.data, b.len, text, strlen(text)) != NULL;
 }
@@ -268,7 +212,7 @@ static void one_life(void **state)
 	memcpy(handle, session_handle(s), sizeof(handle));
 	assert_true(id_valid('s', handle));
 	assert_string_equal(session_principal(s), "uid:1");
-	assert_ptr_equal(session_provider(s), provider);
+	assert_ptr_equal(session_provider(s), live.provider);
 	assert_int_equal(audited("\"session.open\"", handle, session_sandbox_id(s)), 1);
 	assert_true(recorded(handle, "\"principal\":\"uid:1\""));
 	assert_true(recorded(handle, session_sandbox_id(s)));
@@ -276,14 +220,14 @@ static void one_life(void **state)
 	assert_in_range(session_created_us(s), now - 10 * USEC_PER_SEC, now);
 	assert_in_range(session_expires_us(s), now + 890 * USEC_PER_SEC, now + 901 * USEC_PER_SEC);
 	run(s, "echo hello >f; cat f");
-	assert_int_equal(fx->err.code, ERR_NONE);
-	assert_memory_equal(fx->status.out.head.data, "hello\n", 6);
+	assert_int_equal(live.err.code, ERR_NONE);
+	assert_memory_equal(live.status.out.head.data, "hello\n", 6);
 	assert_ptr_equal(find("uid:1", handle), s);
 	close_and_wait(s);
 	assert_null(find("uid:1", handle));
 	assert_false(recorded(handle, ""));
 	assert_int_equal(audited("\"session.close\"", handle, "the test is done with it"), 1);
-	assert_int_equal(files_in(fx->runtime_dir), 0);
+	assert_int_equal(files_in(got.runtime_dir), 0);
 }
 
 static void handles_are_told_nothing(void **state)
@@ -294,42 +238,42 @@ static void handles_are_told_nothing(void **state)
 	char forged[ID_TEXT_SIZE];
 	struct err first, err;
 	id_new('s', forged);
-	assert_true(sessions_find(fx->all, "uid:1", forged, &other, &first) < 0);
+	assert_true(sessions_find(got.all, "uid:1", forged, &other, &first) < 0);
 	assert_int_equal(first.code, ERR_NO_SUCH_SESSION);
 	assert_non_null(strstr(first.text, "action \"open\""));
 	const char *const odd[] = {"", "s-", "s-0", "x", handle + 1, "s-zz", "S-00"};
 	for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
-		assert_true(sessions_find(fx->all, "uid:1", odd[i], &other, &err) < 0);
+		assert_true(sessions_find(got.all, "uid:1", odd[i], &other, &err) < 0);
 		assert_string_equal(err.text, first.text);
 	}
-	assert_true(sessions_find(fx->all, "uid:2", handle, &other, &err) < 0); /* foreign */
+	assert_true(sessions_find(got.all, "uid:2", handle, &other, &err) < 0); /* foreign */
 	assert_string_equal(err.text, first.text);
 
-	begin(s, "true", PATIENCE_US);
-	assert_int_equal(sessions_find_job(fx->all, "uid:1", job, &other, &err), 0);
+	begin(s, "true", LIVE_PATIENCE_US);
+	assert_int_equal(sessions_find_job(got.all, "uid:1", job, &other, &err), 0);
 	assert_ptr_equal(other, s);
-	assert_true(sessions_find_job(fx->all, "uid:2", job, &other, &err) < 0);
+	assert_true(sessions_find_job(got.all, "uid:2", job, &other, &err) < 0);
 	assert_int_equal(err.code, ERR_NO_SUCH_JOB);
-	assert_true(sessions_find_job(fx->all, "uid:1", "j-0", &other, &err) < 0);
-	until(&fx->answered);
+	assert_true(sessions_find_job(got.all, "uid:1", "j-0", &other, &err) < 0);
+	live_until(&live.answered);
 	/* The oldest are forgotten. */
 	char old[ID_TEXT_SIZE];
 	memcpy(old, job, sizeof(old));
 	for (int i = 0; i < LIMIT_JOBS; i++) {
-		assert_int_equal(sessions_find_job(fx->all, "uid:1", old, &other, &err), 0);
+		assert_int_equal(sessions_find_job(got.all, "uid:1", old, &other, &err), 0);
 		id_new('j', job);
 		session_note_job(s, job);
 	}
-	assert_true(sessions_find_job(fx->all, "uid:1", old, &other, &err) < 0);
-	assert_int_equal(sessions_find_job(fx->all, "uid:1", job, &other, &err), 0);
+	assert_true(sessions_find_job(got.all, "uid:1", old, &other, &err) < 0);
+	assert_int_equal(sessions_find_job(got.all, "uid:1", job, &other, &err), 0);
 
 	char kept[ID_TEXT_SIZE];
 	memcpy(kept, handle, sizeof(kept));
 	session_close(s, "closed", on_closed, NULL);
-	assert_true(sessions_find(fx->all, "uid:1", kept, &other, &err) < 0); /* at once */
+	assert_true(sessions_find(got.all, "uid:1", kept, &other, &err) < 0); /* at once */
 	assert_string_equal(err.text, first.text);
-	assert_true(sessions_find_job(fx->all, "uid:1", job, &other, &err) < 0);
-	until(&fx->closed);
+	assert_true(sessions_find_job(got.all, "uid:1", job, &other, &err) < 0);
+	live_until(&got.closed);
 }
 
 static int count_one(void *user, struct session *s)
@@ -341,25 +285,25 @@ static int count_one(void *user, struct session *s)
 static int count_sessions(const char *principal)
 {
 	int n = 0;
-	assert_int_equal(sessions_each(fx->all, principal, count_one, &n), 0);
+	assert_int_equal(sessions_each(got.all, principal, count_one, &n), 0);
 	return n;
 }
 
 static void caps(void **state)
 {
 	(void)state;
-	struct policy_limits *l = policy_limits(fx->config.policy);
+	struct policy_limits *l = policy_limits(got.config.policy);
 	struct session *other = NULL, *s[3];
 	l->sessions_principal = 2;
 	l->sessions = 3;
 	s[0] = open_session("uid:1", false);
 	s[1] = open_session("uid:1", true);
-	assert_true(try_open("uid:1", false, &other, &fx->err) < 0);
-	assert_int_equal(fx->err.code, ERR_LIMIT_REACHED);
-	assert_non_null(strstr(fx->err.text, "2 sessions are open"));
+	assert_true(try_open("uid:1", false, &other, &live.err) < 0);
+	assert_int_equal(live.err.code, ERR_LIMIT_REACHED);
+	assert_non_null(strstr(live.err.text, "2 sessions are open"));
 	s[2] = open_session("uid:2", false);
-	assert_true(try_open("uid:3", false, &other, &fx->err) < 0);
-	assert_int_equal(fx->err.code, ERR_LIMIT_REACHED);
+	assert_true(try_open("uid:3", false, &other, &live.err) < 0);
+	assert_int_equal(live.err.code, ERR_LIMIT_REACHED);
 	assert_int_equal(count_sessions("uid:1"), 2);
 	assert_int_equal(count_sessions(NULL), 3);
 
@@ -367,7 +311,7 @@ static void caps(void **state)
 	for (size_t i = 0; i < 3; i++)
 		s[i]->asked_us -= SESSION_GRACE_US + 1;
 	session_hold(s[1]);
-	assert_true(try_open("uid:1", false, &other, &fx->err) < 0);
+	assert_true(try_open("uid:1", false, &other, &live.err) < 0);
 	session_release(s[1]);
 	s[1]->asked_us -= SESSION_GRACE_US + 1;
 	char evicted[ID_TEXT_SIZE];
@@ -380,20 +324,20 @@ static void caps(void **state)
 	/* Named again in time: it stays. */
 	other->asked_us -= SESSION_GRACE_US + 1;
 	assert_ptr_equal(find("uid:1", session_handle(other)), other);
-	assert_true(try_open("uid:1", false, &other, &fx->err) < 0);
+	assert_true(try_open("uid:1", false, &other, &live.err) < 0);
 }
 
 static void idle_and_absolute_ends(void **state)
 {
 	(void)state;
-	struct policy_limits *l = policy_limits(fx->config.policy);
+	struct policy_limits *l = policy_limits(got.config.policy);
 	l->idle_ttl_s = 1;
 	struct session *s = open_session("uid:1", false);
 	char handle[ID_TEXT_SIZE];
 	memcpy(handle, session_handle(s), sizeof(handle));
 	begin(s, "sleep 1.6", 1000);
-	until(&fx->answered);
-	assert_int_equal(fx->status.state, JOB_RUNNING);
+	live_until(&live.answered);
+	assert_int_equal(live.status.state, JOB_RUNNING);
 	turn_for(1300 * USEC_PER_MSEC); /* idle for longer than allowed, but its job runs */
 	assert_int_equal(s->state, SESSION_LIVE);
 	assert_true(s->check_us > 0);
@@ -411,14 +355,14 @@ static void idle_and_absolute_ends(void **state)
 	s = open_session("uid:1", false);
 	memcpy(handle, session_handle(s), sizeof(handle));
 	session_hold(s);
-	begin(s, "sleep 60", PATIENCE_US);
-	until(&fx->answered); /* ended with the session, held or not */
-	assert_string_equal(exec_reason_name(fx->status.reason), "sandbox_lost");
-	assert_non_null(strstr(fx->status.notes[0], "longest life"));
+	begin(s, "sleep 60", LIVE_PATIENCE_US);
+	live_until(&live.answered); /* ended with the session, held or not */
+	assert_string_equal(exec_reason_name(live.status.reason), "sandbox_lost");
+	assert_non_null(strstr(live.status.notes[0], "longest life"));
 	assert_null(find("uid:1", handle));
 	/* Whoever holds it can go on asking, and is told. */
 	run(s, "echo more");
-	assert_int_equal(fx->err.code, ERR_SANDBOX_LOST);
+	assert_int_equal(live.err.code, ERR_SANDBOX_LOST);
 	session_release(s);
 	until_gone("uid:1", handle);
 }
@@ -429,23 +373,23 @@ static void closing_ends_what_runs(void **state)
 	struct session *s = open_session("uid:1", false);
 	run(s, "true");
 	session_hold(s);
-	begin(s, "sleep 60", PATIENCE_US);
+	begin(s, "sleep 60", LIVE_PATIENCE_US);
 	session_close(s, "closed by the caller", on_closed, NULL);
 	session_close(s, "again", on_closed, NULL);
-	until(&fx->answered);
-	assert_string_equal(exec_reason_name(fx->status.reason), "sandbox_lost");
-	assert_non_null(strstr(fx->status.notes[0], "closed by the caller"));
-	until(&fx->closed);
+	live_until(&live.answered);
+	assert_string_equal(exec_reason_name(live.status.reason), "sandbox_lost");
+	assert_non_null(strstr(live.status.notes[0], "closed by the caller"));
+	live_until(&got.closed);
 	session_close(s, "and once it is closed", on_closed, NULL);
-	until(&fx->closed);
+	live_until(&got.closed);
 	session_release(s);
 
 	s = open_session("uid:1", false); /* before it is up */
-	begin(s, "true", PATIENCE_US);
+	begin(s, "true", LIVE_PATIENCE_US);
 	session_close(s, "changed my mind", NULL, NULL);
-	until(&fx->answered);
-	assert_int_equal(fx->err.code, ERR_SANDBOX_LOST);
-	assert_non_null(strstr(fx->err.text, "changed my mind"));
+	live_until(&live.answered);
+	assert_int_equal(live.err.code, ERR_SANDBOX_LOST);
+	assert_non_null(strstr(live.err.text, "changed my mind"));
 }
 
 static void sandbox_that_dies(void **state)
@@ -454,25 +398,25 @@ static void sandbox_that_dies(void **state)
 	struct session *s = open_session("uid:1", false);
 	char handle[ID_TEXT_SIZE];
 	memcpy(handle, session_handle(s), sizeof(handle));
-	if (strcmp(provider->name, "local") == 0) {
+	if (strcmp(live.provider->name, "local") == 0) {
 		/* The shell's parent is the job's supervisor, and its parent the agent. */
 		run(s, "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60");
-		assert_non_null(strstr(fx->status.notes[0], "signal 9"));
+		assert_non_null(strstr(live.status.notes[0], "signal 9"));
 	} else { /* the code cannot do it there */
 		static const struct link_stream_events nobody_waits = {0};
 		struct link_stream *stream;
 		run(s, "true");
-		begin(s, "sleep 60", PATIENCE_US);
+		begin(s, "sleep 60", LIVE_PATIENCE_US);
 		assert_int_equal(
 			link_open(s->link, OP_SHUTDOWN, NULL, &nobody_waits, NULL, &stream), 0);
-		until(&fx->answered);
+		live_until(&live.answered);
 	}
-	assert_string_equal(exec_reason_name(fx->status.reason), "sandbox_lost");
+	assert_string_equal(exec_reason_name(live.status.reason), "sandbox_lost");
 	assert_ptr_equal(find("uid:1", handle), s); /* to be told so */
 	assert_true(session_lost(s));
 	run(s, "echo hello?");
-	assert_int_equal(fx->err.code, ERR_SANDBOX_LOST);
-	assert_non_null(strstr(fx->err.text, "open a new session"));
+	assert_int_equal(live.err.code, ERR_SANDBOX_LOST);
+	assert_non_null(strstr(live.err.text, "open a new session"));
 	assert_int_equal(audited("\"session.lost\"", handle, ""), 1);
 	s->lost_us -= SESSION_GRACE_US; /* two minutes later */
 	session_hold(s);
@@ -487,24 +431,24 @@ static void sandbox_that_never_comes_up(void **state)
 	config()->agent_path = "/bin/false";
 	struct session *s = open_session("uid:1", false);
 	run(s, "true");
-	assert_int_equal(fx->err.code, ERR_PROVIDER_UNUSABLE);
-	assert_non_null(strstr(fx->err.text, "could not be started"));
+	assert_int_equal(live.err.code, ERR_PROVIDER_UNUSABLE);
+	assert_non_null(strstr(live.err.text, "could not be started"));
 	assert_true(session_lost(s));
 	/* A lost one makes room before a cap is hit. */
-	policy_limits(fx->config.policy)->sessions_principal = 1;
-	config()->agent_path = agent_path;
+	policy_limits(got.config.policy)->sessions_principal = 1;
+	config()->agent_path = live.agent_path;
 	struct session *next = open_session("uid:1", false);
 	run(next, "echo fine");
-	assert_int_equal(fx->err.code, ERR_NONE);
+	assert_int_equal(live.err.code, ERR_NONE);
 
 	config()->agent_path = "/nonexistent/scb-agent";
-	policy_limits(fx->config.policy)->sessions_principal = 5;
+	policy_limits(got.config.policy)->sessions_principal = 5;
 	struct session *none = NULL;
-	if (try_open("uid:1", false, &none, &fx->err) == 0) {
+	if (try_open("uid:1", false, &none, &live.err) == 0) {
 		run(none, "true");
-		assert_int_equal(fx->err.code, ERR_PROVIDER_UNUSABLE);
+		assert_int_equal(live.err.code, ERR_PROVIDER_UNUSABLE);
 	} else {
-		assert_int_equal(fx->err.code, ERR_PROVIDER_UNUSABLE);
+		assert_int_equal(live.err.code, ERR_PROVIDER_UNUSABLE);
 	}
 }
 
@@ -517,21 +461,21 @@ static void nothing_unaudited_nothing_unrecorded(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	none = (struct rlimit){.rlim_cur = 0, .rlim_max = old.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	int r = try_open("uid:1", false, &s, &fx->err);
+	int r = try_open("uid:1", false, &s, &live.err);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_true(r < 0);
-	assert_int_equal(fx->err.code, ERR_AUDIT_UNAVAILABLE);
-	assert_int_equal(files_in(fx->runtime_dir), 0);
-	assert_true(list_empty(&fx->all->sessions));
+	assert_int_equal(live.err.code, ERR_AUDIT_UNAVAILABLE);
+	assert_int_equal(files_in(got.runtime_dir), 0);
+	assert_true(list_empty(&got.all->sessions));
 
-	assert_int_equal(rmdir(fx->state_dir), 0);
-	r = try_open("uid:1", false, &s, &fx->err);
+	assert_int_equal(rmdir(got.state_dir), 0);
+	r = try_open("uid:1", false, &s, &live.err);
 	assert_true(r < 0);
-	assert_int_equal(fx->err.code, ERR_IO);
+	assert_int_equal(live.err.code, ERR_IO);
 	assert_int_equal(count_sessions(NULL), 0);
 	turn_for(500 * USEC_PER_MSEC);
-	assert_true(list_empty(&fx->all->sessions));
-	assert_int_equal(mkdir(fx->state_dir, 0700), 0);
+	assert_true(list_empty(&got.all->sessions));
+	assert_int_equal(mkdir(got.state_dir, 0700), 0);
 }
 
 static void lease_is_renewed(void **state)
@@ -550,7 +494,7 @@ static void lease_is_renewed(void **state)
 	assert_int_equal(after.frames_out, before.frames_out + 1);
 	assert_int_equal(after.frames_in, before.frames_in + 1);
 	run(s, "true");
-	assert_int_equal(fx->err.code, ERR_NONE);
+	assert_int_equal(live.err.code, ERR_NONE);
 }
 
 static void everything_ends_together(void **state)
@@ -561,37 +505,23 @@ static void everything_ends_together(void **state)
 		held = open_session("uid:1", i == 0);
 	session_hold(held);
 	run(held, "true");
-	begin(held, "sleep 60", PATIENCE_US);
-	sessions_close(fx->all, on_ended, NULL);
+	begin(held, "sleep 60", LIVE_PATIENCE_US);
+	sessions_close(got.all, on_ended, NULL);
 	struct session *none = NULL;
-	assert_true(try_open("uid:1", false, &none, &fx->err) < 0);
-	until(&fx->ended);
-	assert_true(fx->answered);
-	assert_string_equal(exec_reason_name(fx->status.reason), "sandbox_lost");
-	assert_int_equal(files_in(fx->runtime_dir), 0);
+	assert_true(try_open("uid:1", false, &none, &live.err) < 0);
+	live_until(&got.ended);
+	assert_true(live.answered);
+	assert_string_equal(exec_reason_name(live.status.reason), "sandbox_lost");
+	assert_int_equal(files_in(got.runtime_dir), 0);
 	session_release(held); /* it outlived them all */
-	fx->all = sessions_new(&fx->config);
-}
-
-static bool usable(const char *name)
-{
-	struct provider_probe probe = {0};
-	struct err err;
-	provider = provider_by_name(name);
-	if (!provider) {
-		(void)printf("Bail out! no provider %s\n", name);
-		exit(1);
-	}
-	if (provider->probe(&probe, &err) == 0 && probe.usable)
-		return true;
-	(void)printf("1..0 # SKIP %s: %s\n", name, probe.reason);
-	return false;
+	got.all = sessions_new(&got.config);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(int argc, char **argv)
 {
+	int r;
 	const struct CMUnitTest tests[] = {
 		TEST(one_life),
 		TEST(handles_are_told_nothing),
@@ -604,14 +534,8 @@ int main(int argc, char **argv)
 		TEST(lease_is_renewed),
 		TEST(everything_ends_together),
 	};
-	if (argc != 4 || !realpath(argv[2], agent_path) || !realpath(argv[3], kernels_dir)) {
-		(void)fprintf(stderr, "usage: test-session PROVIDER AGENT KERNELS-DIR\n");
-		return 2;
-	}
-	(void)setenv("SCB_AGENT", agent_path, 1); /* for the probe */
-	(void)setenv("SCB_KERNELS", kernels_dir, 1);
+	if (live_begin(argc, argv, &r) < 0)
+		return r;
 	(void)signal(SIGXFSZ, SIG_IGN);
-	if (!usable(argv[1]))
-		return 0;
 	return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL);
 }
