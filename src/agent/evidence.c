@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/proc.h"
+#include "base/clock.h"
 
 #define FREE_MIN (64 * KIB)
 
@@ -39,18 +40,6 @@ static uint64_t counter(int fd, const char *name)
 	return 0;
 }
 
-void evidence_read(struct evidence *ret)
-{
-	ret->oom_kills = counter(config->oom_fd, "oom_kill");
-	ret->pids_max = counter(config->pids_events_fd, "max");
-}
-
-uint64_t evidence_number(int fd)
-{
-	char text[32];
-	return read_text(fd, text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
-}
-
 static bool is_full(const char *path)
 {
 	struct statvfs v;
@@ -59,9 +48,35 @@ static bool is_full(const char *path)
 	return (uint64_t)v.f_bavail * v.f_frsize < FREE_MIN || (v.f_files && !v.f_favail);
 }
 
-bool evidence_disk_full(void)
+static bool disk_full(void)
 {
 	return is_full(config->workspace) || is_full(config->tmp);
+}
+
+static struct evidence last;
+static uint64_t last_us; /* when it was read; 0: never */
+
+void evidence_read(struct evidence *ret)
+{
+	last.oom_kills = counter(config->oom_fd, "oom_kill");
+	last.pids_max = counter(config->pids_events_fd, "max");
+	last.disk_full = disk_full();
+	last_us = clock_monotonic_us();
+	*ret = last;
+}
+
+void evidence_recent(struct evidence *ret)
+{
+	if (last_us && clock_monotonic_us() - last_us <= EVIDENCE_AGE_US)
+		*ret = last;
+	else
+		evidence_read(ret);
+}
+
+uint64_t evidence_number(int fd)
+{
+	char text[32];
+	return read_text(fd, text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
 }
 
 bool evidence_crowded(void)

@@ -9,13 +9,17 @@
 
 struct evidence {
 	uint64_t oom_kills, pids_max; /* counted so far; 0 where there is no counter */
+	bool disk_full;               /* less than 64 KiB or no inode free where code can write */
 };
 
 /* c is kept. Call once. */
 void evidence_init(const struct config *c);
+/* As it is now: five system calls. */
 void evidence_read(struct evidence *ret);
-/* Less than 64 KiB or no inode free where code can write. */
-bool evidence_disk_full(void);
+/* As it was when it was last read, no more than EVIDENCE_AGE_US ago: cells that follow each other
+ * in milliseconds need not look each time. */
+void evidence_recent(struct evidence *ret);
+#define EVIDENCE_AGE_US (50 * USEC_PER_MSEC)
 /* As many processes and threads as are allowed: by the counter, else by RLIMIT_NPROC. */
 bool evidence_crowded(void);
 /* No counter, but RLIMIT_NPROC, and as many threads as it allows. */

@@ -205,8 +205,10 @@ void job_begin(struct job *j)
 	j->state = JOB_RUNNING;
 	j->started_us = clock_monotonic_us();
 	j->started_real_us = clock_realtime_us();
-	evidence_read(&j->before);
-	j->disk_was_full = evidence_disk_full();
+	if (j->kind == JOB_KIND_CELL)
+		evidence_recent(&j->before);
+	else
+		evidence_read(&j->before);
 	if (j->timeout_us)
 		timer_set(&j->timeout, j->timeout_us);
 }

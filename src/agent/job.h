@@ -64,7 +64,6 @@ struct job {
 	/* running, and after it */
 	struct spool *spool;
 	struct evidence before;
-	bool disk_was_full;                                /* before it began */
 	uint64_t started_us, started_real_us, duration_us; /* started: CLOCK_MONOTONIC, _REALTIME */
 	struct timer timeout;
 	struct timer crowded; /* a command that began when no process could be made */

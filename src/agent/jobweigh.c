@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "wire/tlv.h"
 
 /* Of what a command printed on stderr: its last words. */
 #define LAST_WORDS (4 * KIB)
+#define QUICK_US   USEC_PER_MSEC
 
 static bool holds(const void *p, size_t n, const char *words)
 {
@@ -32,16 +34,15 @@ static bool said(const struct job *j, const char *words)
 	return holds(text, spool_copy(j->spool, CHANNEL_STDERR, from, text, sizeof(text)), words);
 }
 
-static bool weigh_disk(
-	struct job *j, bool failed, enum wire_reason *reason, enum wire_evidence *evidence)
+static bool weigh_disk(struct job *j, const struct evidence *now, bool failed,
+	enum wire_reason *reason, enum wire_evidence *evidence)
 {
 	if (!failed)
 		return false;
 	bool command = j->kind == JOB_KIND_COMMAND;
 	bool told = said(j, "No space left on device");
-	bool full = evidence_disk_full();
-	bool filled = full && !j->disk_was_full;
-	if (told || filled || (full && command))
+	bool filled = now->disk_full && !j->before.disk_full;
+	if (told || filled || (now->disk_full && command))
 		job_note(j, "disk_full");
 	/* A cell says why it failed; a command may have kept it to itself. */
 	if (!told && !(filled && command))
@@ -85,11 +86,16 @@ static void weigh_memory(struct job *j, const struct evidence *now, enum wire_re
 void job_weigh(struct job *j, enum wire_reason *reason, enum wire_evidence *evidence)
 {
 	struct evidence now;
+	/* What a cell of less than a millisecond did that ended well needs no explanation, and the
+	 * counters cost as much time as many a cell. */
+	bool well = j->kind == JOB_KIND_CELL && *reason == REASON_EXIT && j->exit_code == 0;
+	if (well && clock_monotonic_us() - j->started_us < QUICK_US)
+		return;
 	evidence_read(&now);
 	bool failed = j->cause == CAUSE_NONE && j->has_exit_code && j->exit_code != 0 &&
 		      *reason != REASON_TOO_MANY_PROCESSES;
 	weigh_memory(j, &now, reason, evidence);
-	if (weigh_disk(j, failed, reason, evidence))
+	if (weigh_disk(j, &now, failed, reason, evidence))
 		failed = false;
 	weigh_processes(j, &now, failed, reason, evidence);
 }
