@@ -2,26 +2,29 @@
 #include "audit/audit.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "audit/line.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
-#include "base/str.h"
+#include "base/log.h"
 
-/* One field and one line at most: a path is ≤ 4,096 bytes, and each byte may need six in JSON. */
-#define FIELD_MAX (8 * 1024)
-#define LINE_MAX_ (128 * 1024)
+/* Bytes of one field (a path has no more), and of the lines of one write; a byte may need six in
+ * JSON. */
+#define FIELD_MAX (4 * 1024)
+#define LINES_MAX (128 * 1024)
 
 struct audit {
 	int fd;
 	uint64_t seq;
-	char run[9]; /* tells the lines of two brokers in one file apart */
-	bool torn;   /* the last line could not be written whole: begin with a newline */
+	char run[9];      /* tells the lines of two brokers in one file apart */
+	bool torn;        /* the last line could not be written whole: begin with a newline */
+	struct buf lines; /* not yet written: those that go out with the next one */
+	unsigned n_lines;
 };
 
 /* Ids of OWASP's Top 10 for Agentic Applications (2026, v1.0) and of Agentic AI: Threats and
@@ -65,6 +68,7 @@ int audit_open(const char *path, struct audit **ret, struct err *err)
 
 	struct audit *a = xcalloc(1, sizeof(*a));
 	a->fd = TAKE_FD(fd);
+	buf_init(&a->lines, LINES_MAX);
 	uint8_t run[4];
 	id_random(run, sizeof(run));
 	id_hex(run, sizeof(run), a->run);
@@ -76,53 +80,45 @@ void audit_close(struct audit *a)
 {
 	if (!a)
 		return;
+	struct err err;
+	if (audit_flush(a, &err) < 0)
+		log_error("%s", err.text);
 	fd_closep(&a->fd);
+	buf_done(&a->lines);
 	free(a);
 }
 
-static void put_text(json_t *o, const char *key, const char *text)
+/* In the order of the two lists, each id once. */
+static void put_owasp(struct line *l, const struct audit_event *e)
 {
-	if (!text)
-		return;
-	_cleanup_buf_ struct buf b = BUF_INIT(FIELD_MAX);
-	size_t n = strnlen(text, FIELD_MAX / 3); /* U+FFFD is three bytes */
-	if (str_utf8_repair(&b, text, n, NULL) < 0)
-		return;
-	json_object_set_new(o, key, json_stringn((const char *)b.data, b.len));
-}
-
-static void add_id(json_t *list, const char *id)
-{
-	size_t i;
-	json_t *have;
-	json_array_foreach (list, i, have)
-		if (strcmp(json_string_value(have), id) == 0)
-			return;
-	json_array_append_new(list, json_string(id));
-}
-
-static json_t *owasp_ids(const struct audit_event *e)
-{
-	json_t *list = json_array();
-	size_t best = ARRAY_SIZE(owasp_map), best_len = 0;
+	const char *ids[ARRAY_SIZE(owasp_map[0].ids) + ARRAY_SIZE(owasp_limit_ids)];
+	size_t n = 0, best = ARRAY_SIZE(owasp_map), best_len = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(owasp_map); i++) {
-		size_t n = strlen(owasp_map[i].event);
-		if (n > best_len && strncmp(e->event, owasp_map[i].event, n) == 0) {
+		size_t len = strlen(owasp_map[i].event);
+		if (len > best_len && strncmp(e->event, owasp_map[i].event, len) == 0) {
 			best = i;
-			best_len = n;
+			best_len = len;
 		}
 	}
 	if (best < ARRAY_SIZE(owasp_map))
-		for (size_t i = 0; i < ARRAY_SIZE(owasp_map[best].ids); i++)
-			if (owasp_map[best].ids[i])
-				add_id(list, owasp_map[best].ids[i]);
-
+		while (n < ARRAY_SIZE(owasp_map[best].ids) && owasp_map[best].ids[n]) {
+			ids[n] = owasp_map[best].ids[n];
+			n++;
+		}
 	bool limit = false;
 	for (size_t i = 0; e->exit_reason && i < ARRAY_SIZE(limit_reasons); i++)
 		limit = limit || strcmp(e->exit_reason, limit_reasons[i]) == 0;
-	for (size_t i = 0; limit && i < ARRAY_SIZE(owasp_limit_ids); i++)
-		add_id(list, owasp_limit_ids[i]);
-	return list;
+	for (size_t i = 0; limit && i < ARRAY_SIZE(owasp_limit_ids); i++) {
+		bool have = false;
+		for (size_t k = 0; k < n; k++)
+			have = have || strcmp(ids[k], owasp_limit_ids[i]) == 0;
+		if (!have)
+			ids[n++] = owasp_limit_ids[i];
+	}
+	line_open(l, "owasp", '[');
+	for (size_t i = 0; i < n; i++)
+		line_text(l, NULL, ids[i], FIELD_MAX);
+	line_close(l, ']');
 }
 
 /* Reasons that this side knows for itself. */
@@ -132,98 +128,118 @@ static bool broker_reason(const char *reason)
 	       strcmp(reason, "policy_denied") == 0;
 }
 
-static void put_pairs(json_t *o, const char *key, const struct audit_pair *pairs, size_t n)
+static void put_pairs(struct line *l, const char *key, const struct audit_pair *pairs, size_t n)
 {
-	json_t *members = json_object();
+	if (n == 0)
+		return;
+	line_open(l, key, '{');
 	for (size_t i = 0; i < n; i++) {
 		if (pairs[i].text)
-			put_text(members, pairs[i].name, pairs[i].text);
+			line_text(l, pairs[i].name, pairs[i].text, FIELD_MAX);
 		else
-			json_object_set_new(
-				members, pairs[i].name, json_integer((json_int_t)pairs[i].number));
+			line_int(l, pairs[i].name, (int64_t)pairs[i].number);
 	}
-	if (n)
-		json_object_set(o, key, members);
-	json_decref(members);
+	line_close(l, '}');
 }
 
-static json_t *event_json(struct audit *a, const struct audit_event *e)
+static void put_result(struct line *l, const struct audit_event *e)
 {
+	if (e->has_exit)
+		line_int(l, "exitCode", e->exit_code);
+	line_text(l, "exitReason", e->exit_reason, FIELD_MAX);
+	if (e->has_exit || (e->exit_reason && !broker_reason(e->exit_reason))) {
+		line_open(l, "agentReported", '[');
+		line_text(l, NULL, "exitCode", FIELD_MAX);
+		line_text(l, NULL, "exitReason", FIELD_MAX);
+		line_close(l, ']');
+	}
+	if (e->duration_us)
+		line_milli(l, "durationMs", e->duration_us);
+	if (e->bytes_out)
+		line_int(l, "bytesOut", (int64_t)e->bytes_out);
+	if (!e->policy_rule)
+		return;
+	line_open(l, "policyDecisions", '[');
+	line_open(l, NULL, '{');
+	line_text(l, "rule", e->policy_rule, FIELD_MAX);
+	line_text(l, "decision", e->policy_denied ? "deny" : "allow", FIELD_MAX);
+	line_close(l, '}');
+	line_close(l, ']');
+}
+
+static int put_event(struct audit *a, const struct audit_event *e)
+{
+	struct line l = {.out = &a->lines};
 	char ts[CLOCK_RFC3339_SIZE];
 	clock_rfc3339(clock_realtime_us(), ts);
-	json_t *o = json_object();
-	put_text(o, "ts", ts);
-	json_object_set_new(o, "seq", json_integer((json_int_t)(a->seq + 1)));
-	put_text(o, "run", a->run);
-	put_text(o, "event", e->event);
-	put_text(o, "tool", e->tool);
-	put_text(o, "action", e->action);
-	put_text(o, "principal", e->principal);
-	put_text(o, "session", e->session);
-	put_text(o, "job", e->job);
+	line_open(&l, NULL, '{');
+	line_text(&l, "ts", ts, FIELD_MAX);
+	line_int(&l, "seq", (int64_t)(a->seq + a->n_lines + 1));
+	line_text(&l, "run", a->run, FIELD_MAX);
+	line_text(&l, "event", e->event, FIELD_MAX);
+	line_text(&l, "tool", e->tool, FIELD_MAX);
+	line_text(&l, "action", e->action, FIELD_MAX);
+	line_text(&l, "principal", e->principal, FIELD_MAX);
+	line_text(&l, "session", e->session, FIELD_MAX);
+	line_text(&l, "job", e->job, FIELD_MAX);
 	if (e->delivery && e->delivery[0])
-		put_text(o, "delivery", e->delivery);
-	put_text(o, "provider", e->provider);
-	put_text(o, "isolationLevel", e->isolation_level);
-	put_text(o, "sandboxId", e->sandbox_id);
-	if (e->has_exit)
-		json_object_set_new(o, "exitCode", json_integer(e->exit_code));
-	put_text(o, "exitReason", e->exit_reason);
-	if (e->has_exit || (e->exit_reason && !broker_reason(e->exit_reason)))
-		json_object_set_new(
-			o, "agentReported", json_pack("[s,s]", "exitCode", "exitReason"));
-	if (e->duration_us)
-		json_object_set_new(o, "durationMs", json_real((double)e->duration_us / 1000.0));
-	if (e->bytes_out)
-		json_object_set_new(o, "bytesOut", json_integer((json_int_t)e->bytes_out));
-	if (e->policy_rule)
-		json_object_set_new(o, "policyDecisions",
-			json_pack("[{s:s,s:s}]", "rule", e->policy_rule, "decision",
-				e->policy_denied ? "deny" : "allow"));
-	put_text(o, "path", e->path);
-	put_text(o, "sha256", e->sha256);
-	put_text(o, "detail", e->detail);
-	put_pairs(o, "limits", e->limits, e->n_limits);
-	put_pairs(o, "enforced", e->enforced, e->n_enforced);
-	json_object_set_new(o, "owasp", owasp_ids(e));
-	return o;
+		line_text(&l, "delivery", e->delivery, FIELD_MAX);
+	line_text(&l, "provider", e->provider, FIELD_MAX);
+	line_text(&l, "isolationLevel", e->isolation_level, FIELD_MAX);
+	line_text(&l, "sandboxId", e->sandbox_id, FIELD_MAX);
+	put_result(&l, e);
+	line_text(&l, "path", e->path, FIELD_MAX);
+	line_text(&l, "sha256", e->sha256, FIELD_MAX);
+	line_text(&l, "detail", e->detail, FIELD_MAX);
+	put_pairs(&l, "limits", e->limits, e->n_limits);
+	put_pairs(&l, "enforced", e->enforced, e->n_enforced);
+	put_owasp(&l, e);
+	line_close(&l, '}');
+	return l.r ? l.r : buf_append(&a->lines, "\n", 1);
 }
 
-static int append_json(const char *p, size_t n, void *user)
+/* What has been written is gone from the buffer, and what has not as well: it was an error. */
+static void forget_lines(struct audit *a, size_t written)
 {
-	return buf_append(user, p, n) < 0 ? -1 : 0;
+	const uint8_t *p = a->lines.data;
+	for (size_t i = 0; i < written; i++)
+		a->seq += p[i] == '\n';
+	if (written)
+		a->torn = p[written - 1] != '\n';
+	buf_clear(&a->lines);
+	a->n_lines = 0;
+}
+
+int audit_flush(struct audit *a, struct err *err)
+{
+	if (a->n_lines == 0)
+		return 0;
+	size_t n = a->lines.len;
+	if (a->torn && write(a->fd, "\n", 1) == 1)
+		a->torn = false;
+	/* One write: lines of two brokers do not mix under O_APPEND. */
+	ssize_t done;
+	do
+		done = write(a->fd, a->lines.data, n);
+	while (done < 0 && errno == EINTR);
+	int errnum = done < 0 ? errno : ENOSPC;
+	forget_lines(a, done > 0 ? (size_t)done : 0);
+	if (done == (ssize_t)n)
+		return 0;
+	return err_set(err, ERR_AUDIT_UNAVAILABLE, errnum,
+		"the audit log cannot be written (%s), so nothing was run; make room for it or "
+		"repair its file system",
+		strerror(errnum));
 }
 
 int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
 {
-	_cleanup_buf_ struct buf line = BUF_INIT(LINE_MAX_);
-	json_t *o = event_json(a, e);
-	int r = a->torn ? buf_append(&line, "\n", 1) : 0;
-	if (r == 0)
-		r = json_dump_callback(o, append_json, &line,
-			JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
-	if (r == 0)
-		r = buf_append(&line, "\n", 1);
-	json_decref(o);
-	if (r != 0)
+	size_t before = a->lines.len;
+	if (put_event(a, e) < 0) {
+		a->lines.len = before;
 		return err_set(err, ERR_AUDIT_UNAVAILABLE, E2BIG,
 			"the audit record is too large; nothing was done");
-
-	/* One write a line: lines of two brokers do not mix under O_APPEND. */
-	ssize_t n;
-	do
-		n = write(a->fd, line.data, line.len);
-	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)line.len) {
-		int e_num = n < 0 ? errno : ENOSPC;
-		a->torn = a->torn || n > 0;
-		return err_set(err, ERR_AUDIT_UNAVAILABLE, e_num,
-			"the audit log cannot be written (%s), so nothing was run; make room for "
-			"it "
-			"or repair its file system",
-			strerror(e_num));
 	}
-	a->torn = false;
-	a->seq++;
-	return 0;
+	a->n_lines++;
+	return e->with_next ? 0 : audit_flush(a, err);
 }

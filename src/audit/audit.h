@@ -35,11 +35,17 @@ struct audit_event {
 	/* session.open: what the sandbox may have, and what holds it to that */
 	const struct audit_pair *limits, *enforced;
 	size_t n_limits, n_enforced;
+	/* Another event follows before anything is done or answered on the strength of this one:
+	 * both go out in one write. */
+	bool with_next;
 };
 
 /* Appends to path (made 0600; its directory must exist). */
 int audit_open(const char *path, struct audit **ret, struct err *err) MUST_CHECK;
 void audit_close(struct audit *a);
-/* 0 once written; ERR_AUDIT_UNAVAILABLE: then the thing audited must not be done. NULL members are
- * left out. Adds ts, seq and the OWASP ids of the event. */
+/* 0 once written (with_next: once it waits for the next); ERR_AUDIT_UNAVAILABLE: then the thing
+ * audited must not be done. NULL members are left out. Adds ts, seq and the OWASP ids of the event.
+ */
 int audit_event(struct audit *a, const struct audit_event *e, struct err *err) MUST_CHECK;
+/* Writes the lines that wait for a next one; nothing where none does. */
+int audit_flush(struct audit *a, struct err *err) MUST_CHECK;

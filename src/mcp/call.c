@@ -297,7 +297,11 @@ static int admit(struct call *c, const json_t *arguments, struct err *err)
 		&(struct policy_request){c->principal, c->tool->name, c->action}, &d);
 
 	struct audit_event e = {
-		.event = "tool.call", .policy_rule = d.rule, .policy_denied = !d.allowed};
+		.event = "tool.call",
+		.policy_rule = d.rule,
+		.policy_denied = !d.allowed,
+		.with_next = c->tool->starts_job,
+	};
 	int r = call_audit(c, &e, err);
 	if (r < 0)
 		return r;
@@ -337,7 +341,11 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 		call_fail(c, &err);
 		return;
 	}
+	struct audit *audit = c->server->config.audit;
 	tool->run(c);
+	/* Where the tool recorded nothing: it waits for what a former call began. */
+	if (audit_flush(audit, &err) < 0)
+		log_error("%s", err.text);
 }
 
 /* From here on the call answers nobody. */

@@ -14,7 +14,7 @@ struct follow {
 };
 
 int follow_record_end(struct mcp_server *s, const struct follow_who *who,
-	const struct exec_status *status, const char *why, struct err *err)
+	const struct exec_status *status, const char *why, bool with_next, struct err *err)
 {
 	struct audit_event e = {
 		.event = "exec.end",
@@ -26,6 +26,7 @@ int follow_record_end(struct mcp_server *s, const struct follow_who *who,
 		.isolation_level = session_capabilities(who->session)->isolation_level,
 		.sandbox_id = session_sandbox_id(who->session),
 		.detail = why,
+		.with_next = with_next,
 	};
 	if (status) {
 		e.has_exit = status->has_exit_code;
@@ -63,7 +64,7 @@ static void on_status(void *user, struct exec_status *status, const struct err *
 	}
 	struct follow_who who = {f->session, f->job, f->tool};
 	struct err failed = {0};
-	if (follow_record_end(f->server, &who, status, err ? err->text : NULL, &failed) < 0)
+	if (follow_record_end(f->server, &who, status, err ? err->text : NULL, false, &failed) < 0)
 		log_error("%s", failed.text);
 	follow_free(f);
 }

@@ -16,6 +16,8 @@ struct follow_who {
 void follow_job(struct mcp_server *s, const struct follow_who *who);
 /* For the end, once the sessions are gone. */
 void follow_drop_all(struct mcp_server *s);
-/* exec.end of a finished job; status NULL: it ended otherwise, for the reason why. */
+/* exec.end of a finished job; status NULL: it ended otherwise, for the reason why. with_next: see
+ * struct audit_event. */
 int follow_record_end(struct mcp_server *s, const struct follow_who *who,
-	const struct exec_status *status, const char *why, struct err *err) MUST_CHECK;
+	const struct exec_status *status, const char *why, bool with_next,
+	struct err *err) MUST_CHECK;

@@ -54,7 +54,7 @@ static int record(struct call *c, const struct exec_status *status, struct err *
 		return 0;
 	struct follow_who w = who(c);
 	if (status->state == JOB_DONE)
-		return follow_record_end(c->server, &w, status, NULL, err);
+		return follow_record_end(c->server, &w, status, NULL, true, err);
 	follow_job(c->server, &w);
 	return 0;
 }
@@ -72,7 +72,7 @@ static void on_status(void *user, struct exec_status *status, const struct err *
 			idempotency_remove(c->server->keys, c->principal, r->key);
 		struct follow_who w = who(c);
 		if (r->starts && follow_record_end(c->server, &w, NULL, err_info(err->code)->name,
-					 &failed) == 0)
+					 true, &failed) == 0)
 			failed = *err;
 		call_fail(c, &failed);
 		return;

@@ -146,8 +146,9 @@ static void write_more(struct stdio *s)
 		return;
 	}
 	if (s->queue.len == 0) {
-		if (s->out_pollable)
-			(void)uv_poll_stop(&s->out);
+		if (s->out_pollable && uv_is_active((uv_handle_t *)&s->out))
+			(void)uv_poll_stop(
+				&s->out); /* a system call, also where it does not poll */
 		read_start(s);
 	} else {
 		(void)uv_poll_start(&s->out, UV_WRITABLE, on_writable);

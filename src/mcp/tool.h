@@ -16,6 +16,7 @@ struct tool {
 	struct arg_table args;
 	const struct field *result;
 	enum tool_session session;
+	bool starts_job; /* before it does anything it records exec.start */
 	/* Starts it; ends with call_finish() or call_fail(), now or later, exactly once. Arguments
 	 * are checked, c->session is set (TOOL_SESSION_ANY). */
 	void (*run)(struct call *c);

@@ -64,7 +64,7 @@ static void lines_are_json(void **state)
 	assert_int_equal(audit_event(a,
 				 &(struct audit_event){.event = "exec.end",
 					 .path = "a\"\n\xff\x01{}\xc2\x9b"
-						 "2J\xe2\x80\xae",
+						 "2J\xe2\x80\xae\xf0\x9f\x90\x8d",
 					 .has_exit = true,
 					 .exit_code = -1,
 					 .exit_reason = "timeout",
@@ -109,7 +109,8 @@ static void lines_are_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(two, "exitCode")), -1);
 	assert_string_equal(json_string_value(json_object_get(two, "path")),
 		"a\"\n\xef\xbf\xbd\x01{}\xc2\x9b"
-		"2J\xe2\x80\xae");
+		"2J\xe2\x80\xae\xf0\x9f\x90\x8d");
+	assert_true(json_real_value(json_object_get(two, "durationMs")) == 1.5);
 	/* a limit's end also bears on cascading failures and resource overload */
 	char *ids = json_dumps(json_object_get(two, "owasp"), JSON_COMPACT);
 	assert_string_equal(ids, "[\"ASI05\",\"T11\",\"ASI08\",\"ASI02\",\"T4\"]");
@@ -161,6 +162,85 @@ static void a_full_disk_is_an_error(void **state)
 	json_decref(last);
 }
 
+static off_t size_of_log(void)
+{
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_size;
+}
+
+static void two_lines_in_one_write(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	const struct audit_event first = {.event = "tool.call", .with_next = true};
+	const struct audit_event second = {.event = "exec.start"};
+	off_t before = size_of_log();
+	assert_int_equal(audit_event(a, &first, &err), 0);
+	assert_int_equal(size_of_log(), before);
+	assert_int_equal(audit_event(a, &second, &err), 0);
+
+	/* what waits is written when it is asked for, and at the end */
+	assert_int_equal(audit_event(a, &first, &err), 0);
+	assert_int_equal(audit_flush(a, &err), 0);
+	off_t flushed = size_of_log();
+	assert_int_equal(audit_flush(a, &err), 0);
+	assert_int_equal(size_of_log(), flushed);
+	assert_int_equal(audit_event(a, &first, &err), 0);
+	audit_close(a);
+
+	FILE *f = fopen(path, "re");
+	assert_int_equal(fseeko(f, before, SEEK_SET), 0);
+	static const char *const events[] = {"tool.call", "exec.start", "tool.call", "tool.call"};
+	for (size_t i = 0; i < 4; i++) {
+		json_t *line = read_line(f);
+		assert_string_equal(json_string_value(json_object_get(line, "event")), events[i]);
+		assert_int_equal(json_integer_value(json_object_get(line, "seq")), i + 1);
+		json_decref(line);
+	}
+	assert_null(read_line(f));
+	fclose(f);
+}
+
+/* Where there is room for the first line of a write alone, the second is the torn one. */
+static void half_of_two_lines(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	const struct audit_event first = {.event = "tool.call", .with_next = true};
+	const struct audit_event second = {.event = "exec.start"};
+	off_t before = size_of_log();
+	assert_int_equal(audit_event(a, &first, &err), 0);
+	assert_int_equal(audit_flush(a, &err), 0);
+	off_t line = size_of_log() - before;
+
+	struct rlimit old, small = {(rlim_t)(before + 2 * line), RLIM_INFINITY};
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(audit_event(a, &first, &err), 0);
+	assert_true(audit_event(a, &second, &err) < 0);
+	assert_int_equal(err.code, ERR_AUDIT_UNAVAILABLE);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(size_of_log(), before + 2 * line);
+	assert_int_equal(audit_event(a, &second, &err), 0);
+	audit_close(a);
+
+	FILE *f = fopen(path, "re");
+	assert_int_equal(fseeko(f, before, SEEK_SET), 0);
+	for (int i = 1; i <= 3; i++) {
+		json_t *o = read_line(f);
+		assert_int_equal(json_integer_value(json_object_get(o, "seq")), i);
+		json_decref(o);
+	}
+	assert_null(read_line(f));
+	fclose(f);
+}
+
 static void no_file_no_log(void **state)
 {
 	(void)state;
@@ -183,6 +263,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_are_json),
 		cmocka_unit_test(a_full_disk_is_an_error),
+		cmocka_unit_test(two_lines_in_one_write),
+		cmocka_unit_test(half_of_two_lines),
 		cmocka_unit_test(no_file_no_log),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,118 @@
+/* line.c: see line.h. */
+#include "audit/line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static void put(struct line *l, const void *p, size_t n)
+{
+	if (l->r == 0)
+		l->r = buf_append(l->out, p, n);
+}
+
+static void put_key(struct line *l, const char *key)
+{
+	if (l->more)
+		put(l, ",", 1);
+	l->more = true;
+	if (!key)
+		return;
+	put(l, "\"", 1);
+	put(l, key, strlen(key));
+	put(l, "\":", 2);
+}
+
+static bool is_plain(uint8_t c)
+{
+	return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
+/* The character at p, which is whole: its bytes. */
+static size_t decode(const uint8_t *p, uint32_t *ret)
+{
+	size_t n = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+	uint32_t c = n == 1 ? *p : *p & (0x7fU >> n);
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (p[i] & 0x3fU);
+	*ret = c;
+	return n;
+}
+
+static void put_escaped(struct line *l, uint32_t c)
+{
+	char text[16];
+	int n;
+	if (c == '"' || c == '\\')
+		n = snprintf(text, sizeof(text), "\\%c", (char)c);
+	else if (c > 0xffff) /* a pair of surrogates */
+		n = snprintf(text, sizeof(text), "\\u%04x\\u%04x", 0xd7c0U + (c >> 10),
+			0xdc00U + (c & 0x3ff));
+	else
+		n = snprintf(text, sizeof(text), "\\u%04x", c);
+	put(l, text, (size_t)n);
+}
+
+static void put_string(struct line *l, const uint8_t *p, size_t n)
+{
+	put(l, "\"", 1);
+	for (size_t at = 0; at < n;) {
+		size_t from = at;
+		while (at < n && is_plain(p[at]))
+			at++;
+		put(l, p + from, at - from);
+		if (at < n) {
+			uint32_t c;
+			at += decode(p + at, &c);
+			put_escaped(l, c);
+		}
+	}
+	put(l, "\"", 1);
+}
+
+void line_text(struct line *l, const char *key, const char *text, size_t max)
+{
+	if (!text)
+		return;
+	put_key(l, key);
+	size_t n = strnlen(text, max);
+	if (str_utf8_valid(text, n)) {
+		put_string(l, (const uint8_t *)text, n);
+		return;
+	}
+	_cleanup_buf_ struct buf b = BUF_INIT(3 * n); /* U+FFFD has three bytes */
+	CHECK(str_utf8_repair(&b, text, n, NULL) == 0);
+	put_string(l, b.data, b.len);
+}
+
+void line_int(struct line *l, const char *key, int64_t v)
+{
+	char text[24];
+	int n = snprintf(text, sizeof(text), "%" PRId64, v);
+	put_key(l, key);
+	put(l, text, (size_t)n);
+}
+
+void line_milli(struct line *l, const char *key, uint64_t thousandths)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%" PRIu64 ".%03u", thousandths / 1000,
+		(unsigned)(thousandths % 1000));
+	put_key(l, key);
+	put(l, text, (size_t)n);
+}
+
+void line_open(struct line *l, const char *key, char bracket)
+{
+	put_key(l, key);
+	put(l, &bracket, 1);
+	l->more = false;
+}
+
+void line_close(struct line *l, char bracket)
+{
+	put(l, &bracket, 1);
+	l->more = true;
+}
