@@ -15,6 +15,7 @@ struct job_input {
 	struct stream *stream;
 	struct job *job;
 	struct buf waiting;
+	uint64_t skip; /* at its beginning: what the same delivery, cut off, has handed over */
 	uint64_t accepted;
 	bool fin, close;
 	struct timer retry;
@@ -30,11 +31,16 @@ static void input_free(struct job_input *in)
 	free(in);
 }
 
-static void input_answer(struct job_input *in, enum wire_status status)
+static void answer(struct stream *s, enum wire_status status, uint64_t accepted)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(64);
-	CHECK(tlv_u64(&b, TAG_LENGTH, in->accepted) == 0);
-	stream_end(in->stream, status, &b);
+	CHECK(tlv_u64(&b, TAG_LENGTH, accepted) == 0);
+	stream_end(s, status, &b);
+}
+
+static void input_answer(struct job_input *in, enum wire_status status)
+{
+	answer(in->stream, status, in->accepted);
 	input_free(in);
 }
 
@@ -121,6 +127,11 @@ static void on_retry(struct timer *t)
 static void input_data(struct stream *s, const uint8_t *p, size_t n, bool fin)
 {
 	struct job_input *in = stream_user(s);
+	size_t again = MIN(in->skip, n);
+	in->skip -= again;
+	stream_consumed(s, again);
+	p += again;
+	n -= again;
 	CHECK(buf_append(&in->waiting, p, n) == 0); /* the window keeps it below its maximum */
 	in->fin = fin;
 	if (!timer_is_set(&in->retry))
@@ -129,7 +140,9 @@ static void input_data(struct stream *s, const uint8_t *p, size_t n, bool fin)
 
 static void input_closed(struct stream *s)
 {
-	input_free(stream_user(s));
+	struct job_input *in = stream_user(s);
+	stream_note_taken(s, in->accepted);
+	input_free(in);
 }
 
 static const struct stream_ops input_ops = {.data = input_data, .closed = input_closed};
@@ -163,6 +176,8 @@ void jobinput_open(struct stream *s, struct tlv_reader body)
 		stream_fail(s, WIRE_BAD_REQUEST, 0, "CLOSE has no sense");
 	} else if (!j) {
 		stream_fail(s, WIRE_NOT_FOUND, 0, "no such job");
+	} else if (!is_open(j) && stream_taken_before(s)) {
+		answer(s, WIRE_GONE, stream_taken_before(s));
 	} else if (!is_open(j)) {
 		stream_fail(s, WIRE_GONE, 0, "the job's standard input is not open");
 	} else if (j->input) {
@@ -172,6 +187,7 @@ void jobinput_open(struct stream *s, struct tlv_reader body)
 		in->stream = s;
 		in->job = j;
 		in->close = close;
+		in->skip = in->accepted = stream_taken_before(s);
 		buf_init(&in->waiting, 2 * LIMIT_STREAM_WINDOW);
 		timer_init(&in->retry, on_retry);
 		j->input = in;

@@ -151,7 +151,7 @@ static void stop_closed(struct stream *s)
 	stop_free(stream_user(s));
 }
 
-static const struct stream_ops stop_ops = {.closed = stop_closed};
+static const struct stream_ops stop_ops = {.closed = stop_closed, .goes_on = true};
 
 void kernel_tell_stopped(struct kernel *k)
 {

@@ -3,7 +3,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "agent/recall.h"
 #include "agent/streams.h"
 #include "agent/uplink.h"
 #include "base/list.h"
@@ -14,11 +16,15 @@
 
 struct stream {
 	struct list node;
-	uint32_t id;
+	uint32_t id;       /* 0: its link is gone, and it goes on alone */
 	uint32_t credit;   /* bytes of DATA that we may send */
 	uint32_t window;   /* bytes of DATA that the broker may send */
 	uint32_t consumed; /* taken, but not given back yet */
 	bool fin_received;
+	uint16_t op;
+	bool once; /* with this delivery */
+	uint8_t delivery[RECALL_TAG];
+	uint64_t taken_before;
 	const struct stream_ops *ops;
 	void *user;
 };
@@ -26,7 +32,8 @@ struct stream {
 static const struct stream_ops no_ops;
 static const struct stream_handler *const *tables;
 static struct list streams = LIST_INIT(streams);
-static size_t n_streams;
+static size_t n_streams;                     /* of these */
+static struct list alone = LIST_INIT(alone); /* deliveries that go on without their link */
 
 void streams_init(const struct stream_handler *const *handler_tables)
 {
@@ -44,7 +51,7 @@ static struct stream *find(uint32_t id)
 static void forget(struct stream *s)
 {
 	list_remove(&s->node);
-	n_streams--;
+	n_streams -= s->id != 0;
 	free(s);
 }
 
@@ -64,6 +71,109 @@ static stream_open_fn handler_of(uint16_t op)
 	return NULL;
 }
 
+/* ---- deliveries ---- */
+
+/* What changes something and would do it again; JOB_START and KERNEL_START know their own. */
+static bool is_change(uint16_t op)
+{
+	static const uint16_t changes[] = {OP_JOB_INPUT, OP_JOB_SIGNAL, OP_KERNEL_INTERRUPT,
+		OP_KERNEL_STOP, OP_KERNEL_FORK, OP_FILE_WRITE, OP_FILE_MKDIR, OP_FILE_MOVE,
+		OP_FILE_DELETE};
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		if (changes[i] == op)
+			return true;
+	return false;
+}
+
+/* Copies TAG_DELIVERY: 1, 0 where there is none, -1 where it is none. */
+static int read_delivery(struct tlv_reader body, uint8_t ret[static RECALL_TAG])
+{
+	int found = 0;
+	for (struct tlv t; tlv_next(&body, &t);) {
+		if (t.tag != TAG_DELIVERY)
+			continue;
+		if (t.n != RECALL_TAG)
+			return -1;
+		memcpy(ret, t.p, RECALL_TAG);
+		found = 1;
+	}
+	return found;
+}
+
+static struct stream *find_delivery(struct list *head, uint16_t op, const uint8_t *tag)
+{
+	list_for_each (s, next, head, struct stream, node)
+		if (s->once && (!op || s->op == op) && memcmp(s->delivery, tag, RECALL_TAG) == 0)
+			return s;
+	return NULL;
+}
+
+/* True where s is what is left of a delivery that was made before (op 0: of any operation): the
+ * stream was given its END, or its END will go to the stream's id. */
+static bool made_before(struct stream *s, uint16_t op, const uint8_t tag[static RECALL_TAG])
+{
+	struct stream *going_on = find_delivery(&alone, op, tag);
+	if (going_on) {
+		going_on->id = s->id;
+		going_on->credit = going_on->window = LIMIT_STREAM_WINDOW;
+		list_remove(&going_on->node);
+		list_append(&streams, &going_on->node);
+		list_remove(&s->node);
+		free(s);
+		return true;
+	}
+	if (find_delivery(&streams, op, tag)) {
+		stream_fail(s, WIRE_LIMIT, 0, "this delivery is being made");
+		return true;
+	}
+	const struct recall *r = recall_find(op, tag);
+	if (!r || !r->done) {
+		s->taken_before = r ? r->taken : 0;
+		return false;
+	}
+	struct buf end = {.data = r->body, .len = r->body_len, .max = r->body_len};
+	stream_end(s, r->status, &end);
+	return true;
+}
+
+static void op_recall(struct stream *s, struct tlv_reader body)
+{
+	uint8_t tag[RECALL_TAG];
+	if (read_delivery(body, tag) <= 0)
+		stream_fail(s, WIRE_BAD_REQUEST, 0, "DELIVERY is missing, or not 16 bytes");
+	else if (!made_before(s, 0, tag))
+		stream_fail(s, WIRE_NOT_FOUND, 0, "no such delivery was made");
+}
+
+/* False where the stream has been answered. */
+static bool take_delivery(struct stream *s, struct tlv_reader body)
+{
+	uint8_t tag[RECALL_TAG];
+	int given = read_delivery(body, tag);
+	if (given < 0) {
+		stream_fail(s, WIRE_BAD_REQUEST, 0, "DELIVERY has 16 bytes");
+		return false;
+	}
+	if (given && made_before(s, s->op, tag))
+		return false;
+	memcpy(s->delivery, tag, given ? RECALL_TAG : 0);
+	s->once = given;
+	return true;
+}
+
+uint64_t stream_taken_before(const struct stream *s)
+{
+	return s->taken_before;
+}
+
+void stream_note_taken(struct stream *s, uint64_t taken)
+{
+	if (s->once && taken)
+		recall_taken(s->op, s->delivery, taken);
+}
+
+/* ---- frames ---- */
+
 static bool on_open(const struct frame *f)
 {
 	if (f->len < 2 || f->stream == 0 || n_streams == LIMIT_STREAMS || find(f->stream))
@@ -71,16 +181,18 @@ static bool on_open(const struct frame *f)
 	struct stream *s = xcalloc(1, sizeof(*s));
 	s->id = f->stream;
 	s->credit = s->window = LIMIT_STREAM_WINDOW;
+	s->op = wire_get16(f->payload);
 	s->ops = &no_ops;
 	list_append(&streams, &s->node);
 	n_streams++;
-	uint16_t op = wire_get16(f->payload);
 	struct tlv_reader body = tlv_reader(f->payload + 2, f->len - 2);
-	stream_open_fn serve = handler_of(op);
-	if (serve)
+	stream_open_fn serve = handler_of(s->op);
+	if (s->op == OP_RECALL)
+		op_recall(s, body);
+	else if (!serve)
+		stream_fail(s, WIRE_UNSUPPORTED, 0, "this agent has no operation %u", s->op);
+	else if (!is_change(s->op) || take_delivery(s, body))
 		serve(s, body);
-	else
-		stream_fail(s, WIRE_UNSUPPORTED, 0, "this agent has no operation %u", op);
 	return true;
 }
 
@@ -146,6 +258,14 @@ bool streams_frame(const struct frame *f)
 
 void streams_close_all(void)
 {
+	list_for_each (s, next, &streams, struct stream, node) {
+		if (s->once && s->ops->goes_on) {
+			n_streams--;
+			s->id = 0;
+			list_remove(&s->node);
+			list_append(&alone, &s->node);
+		}
+	}
 	while (!list_empty(&streams))
 		close_one(container_of(streams.next, struct stream, node));
 }
@@ -224,7 +344,10 @@ void stream_end(struct stream *s, enum wire_status status, const struct buf *tlv
 	wire_put16(number, (uint16_t)status);
 	CHECK(buf_append(&b, number, sizeof(number)) == 0);
 	CHECK(buf_append(&b, n ? tlvs->data : NULL, n) == 0);
-	uplink_send(FRAME_END, 0, s->id, b.data, b.len);
+	if (s->once)
+		recall_done(s->op, s->delivery, status, n ? tlvs->data : NULL, n);
+	if (s->id)
+		uplink_send(FRAME_END, 0, s->id, b.data, b.len);
 	buf_clear(&b);
 	forget(s);
 }

@@ -23,6 +23,9 @@ struct stream_ops {
 	/* The broker forgot the stream, or the link is gone. The last call; not made after
 	 * stream_end(). */
 	void (*closed)(struct stream *s);
+	/* A delivery (TAG_DELIVERY) needs no further bytes: without the link it goes on to its end,
+	 * which its repetition is told. */
+	bool goes_on;
 };
 
 /* ops must outlive the stream; members may be NULL. */
@@ -39,6 +42,11 @@ void stream_data(struct stream *s, const void *p, size_t n, bool fin);
 /* A message (≤ LIMIT_FRAME_PAYLOAD). */
 void stream_msg(struct stream *s, const struct buf *tlvs);
 void stream_consumed(struct stream *s, size_t n);
+/* Of a delivery whose link ended in the middle: how many bytes of DATA its first part has taken.
+ * The broker sends all of them again. */
+uint64_t stream_taken_before(const struct stream *s);
+/* For closed(): so many bytes count, those taken before included. */
+void stream_note_taken(struct stream *s, uint64_t taken);
 /* The last word; the stream is freed. tlvs may be NULL. */
 void stream_end(struct stream *s, enum wire_status status, const struct buf *tlvs);
 /* END with TEXT, and ERRNO where errnum is not 0. */

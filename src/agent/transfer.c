@@ -165,6 +165,10 @@ struct writing {
 	char *name;
 	char temp[40]; /* "" where the file itself is written */
 	uint64_t written;
+	bool created;      /* without temp: by us */
+	uint64_t old_size; /* the same: at the beginning */
+	uint64_t skip;     /* the same delivery, cut off, has written so many of the first bytes */
+	uint64_t before;   /* and this is how many they were */
 	mode_t mode;
 	struct request q;
 };
@@ -221,7 +225,9 @@ static void writing_finish(struct writing *w)
 static void writing_data(struct stream *s, const uint8_t *p, size_t n, bool fin)
 {
 	struct writing *w = stream_user(s);
-	for (size_t done = 0; done < n;) {
+	size_t done = MIN(w->skip, n);
+	w->skip -= done;
+	while (done < n) {
 		ssize_t r = write(w->fd, p + done, n - done);
 		if (r < 0 && errno != EINTR) {
 			writing_fail(w, errno);
@@ -237,9 +243,35 @@ static void writing_data(struct stream *s, const uint8_t *p, size_t n, bool fin)
 		writing_finish(w);
 }
 
+/* It was cut off, and its bytes stand in the file itself: those behind what was its end go. Where
+ * something else has been written behind them they stay and count. (Bytes that an OFFSET put in
+ * place of others are written there again.) */
+static void take_back(struct writing *w)
+{
+	struct stat st, named;
+	uint64_t start = w->q.append ? w->old_size : w->q.offset;
+	if (fstat(w->fd, &st) < 0)
+		return;
+	bool last = (uint64_t)st.st_size == start + w->written;
+	if (!last ||
+		((uint64_t)st.st_size > w->old_size && ftruncate(w->fd, (off_t)w->old_size) < 0)) {
+		if (w->q.append)
+			stream_note_taken(w->s, w->before + w->written);
+		return;
+	}
+	if (w->before)
+		stream_note_taken(w->s, w->before);
+	if (w->created && fstatat(w->parent, w->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		named.st_dev == st.st_dev && named.st_ino == st.st_ino)
+		(void)unlinkat(w->parent, w->name, 0);
+}
+
 static void writing_closed(struct stream *s)
 {
-	writing_free(stream_user(s));
+	struct writing *w = stream_user(s);
+	if (!w->temp[0])
+		take_back(w);
+	writing_free(w);
 }
 
 /* Opens what is to be written: 0, or a negative errno; -EBADF where *st is of the wrong kind. */
@@ -271,6 +303,10 @@ static int writing_open(struct writing *w, struct stat *st)
 		return -errno;
 	if (!S_ISREG(st->st_mode))
 		return -EBADF;
+	w->created = !there;
+	w->old_size = (uint64_t)st->st_size;
+	if (q->append)
+		w->skip = w->before = stream_taken_before(w->s);
 	return !q->append && lseek(w->fd, (off_t)q->offset, SEEK_SET) < 0 ? -errno : 0;
 }
 

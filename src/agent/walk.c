@@ -121,6 +121,7 @@ static int enter_name(struct walk *w, const char *name)
 	return fd < 0 ? fd : enter(w, fd, name);
 }
 
+static bool delete_entry(struct walk *w, const char *name);
 static bool leave(struct walk *w);
 
 /* One step: false where the walk is over. */
@@ -156,7 +157,9 @@ static void walk_step(struct turn *t, uint64_t deadline_us)
 {
 	struct walk *w = container_of(t, struct walk, turn);
 	do {
-		if (!stream_room(w->s)) { /* the broker does not read; walk_writable() goes on */
+		/* The broker does not read: walk_writable() goes on. Deleting has nothing to tell
+		 * until its end, and may go on without a broker. */
+		if (w->entry != delete_entry && !stream_room(w->s)) {
 			turn_remove(t);
 			return;
 		}
@@ -196,7 +199,8 @@ static struct walk *walk_new(struct stream *s, struct request *q)
 
 static void walk_begin(struct walk *w)
 {
-	static const struct stream_ops ops = {.writable = walk_writable, .closed = walk_closed};
+	static const struct stream_ops ops = {
+		.writable = walk_writable, .closed = walk_closed, .goes_on = true};
 	stream_serve(w->s, &ops, w);
 	if (n_active < WALK_ACTIVE) {
 		w->active = true;

@@ -21,6 +21,9 @@
 #define LIMIT_LINK_OUT_QUEUE (4 * MIB)
 /* All MSG frames of one stream together: results of a cell, entries of a list. */
 #define LIMIT_STREAM_MSG_BYTES (8 * MIB)
+/* Changes inside a sandbox whose answers the agent remembers, each some 100 bytes: those in flight
+ * when a broker dies (LIMIT_STREAMS at most) and not one more can be asked for again. */
+#define LIMIT_DELIVERIES 256
 /* From connect to an authenticated hello. A cold sandbox under load needs about 1 s. */
 #define LIMIT_HELLO_US (20 * USEC_PER_SEC)
 

@@ -152,6 +152,16 @@ enum wire_status ws_run(uint16_t op)
 	return ws.status;
 }
 
+uint64_t stream_taken_before(const struct stream *s)
+{
+	return s->taken_before;
+}
+
+void stream_note_taken(struct stream *s, uint64_t taken)
+{
+	s->taken = taken;
+}
+
 enum wire_status ws_write_text(const char *text)
 {
 	ws_start(OP_FILE_WRITE);

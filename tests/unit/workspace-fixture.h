@@ -23,6 +23,7 @@ struct stream {
 	enum wire_status status;
 	struct buf data, end, msgs; /* msgs: be32 length, TLVs */
 	size_t n_msgs, consumed;
+	uint64_t taken_before, taken;
 };
 
 extern struct stream ws;   /* of the last operation */
