@@ -57,7 +57,7 @@ struct kernel *kernel_define(
 	k->cwd = *cwd;
 	*argv = *env = (struct text_list){0};
 	*cwd = NULL;
-	k->socket.fd = -1;
+	k->control = k->socket.fd = -1;
 	buf_init(&k->out, OUTPUT_MAX);
 	list_init(&k->queue);
 	list_init(&k->stops);
@@ -196,9 +196,18 @@ static void copy_text(char ret[static KERNEL_TEXT], const struct tlv *t)
 	ret[n] = '\0';
 }
 
+static void check_up(struct kernel *k)
+{
+	if (k->state != KERNEL_STARTING || !k->ready || !k->supervised)
+		return;
+	timer_cancel(&k->ladder);
+	k->state = KERNEL_UP;
+	run_next(k);
+}
+
 static bool on_ready(struct kernel *k, const struct frame *f)
 {
-	if (k->state != KERNEL_STARTING)
+	if (k->state != KERNEL_STARTING || k->ready)
 		return k->state == KERNEL_ENDING; /* told to stop before it was ready */
 	struct tlv_reader body = tlv_reader(f->payload, f->len);
 	for (struct tlv t; tlv_next(&body, &t);) {
@@ -209,9 +218,8 @@ static bool on_ready(struct kernel *k, const struct frame *f)
 		else if (t.tag == TAG_VERSION)
 			copy_text(k->version, &t);
 	}
-	timer_cancel(&k->ladder);
-	k->state = KERNEL_UP;
-	run_next(k);
+	k->ready = true;
+	check_up(k);
 	return !body.bad;
 }
 
@@ -292,6 +300,13 @@ static void on_started(void *user, pid_t pid)
 	((struct kernel *)user)->pid = pid;
 }
 
+static void on_supervised(void *user)
+{
+	struct kernel *k = user;
+	k->supervised = true;
+	check_up(k);
+}
+
 static void on_output(void *user, int stream, const uint8_t *p, size_t n)
 {
 	struct kernel *k = user;
@@ -301,9 +316,8 @@ static void on_output(void *user, int stream, const uint8_t *p, size_t n)
 
 static void close_socket(struct kernel *k)
 {
-	int fd = k->socket.fd;
 	loop_remove(&k->socket);
-	fd_closep(&fd);
+	fd_closep(&k->control);
 	free(k->in);
 	k->in = NULL;
 	k->in_len = 0;
@@ -340,6 +354,8 @@ static void tell_exit(struct kernel *k, int wait_status)
 static void blame(struct kernel *k, struct job *j, int wait_status)
 {
 	(void)job_take_status(j, wait_status);
+	if (wait_status < 0)
+		job_note(j, "exit_status_lost");
 	if (k->broke_protocol)
 		job_note(j, "kernel_broke_protocol");
 	if (k->start_took_long)
@@ -351,6 +367,14 @@ static void blame(struct kernel *k, struct job *j, int wait_status)
 		if (j->cause == CAUSE_NONE)
 			j->cause = CAUSE_CANCELLED;
 	}
+}
+
+static enum wire_evidence evidence_of_end(const struct kernel *k, int wait_status)
+{
+	if (wait_status < 0)
+		return EVIDENCE_INFERRED;
+	/* The supervisor of a fork is within reach of the code. */
+	return proc_adopted(k->proc) ? EVIDENCE_REPORTED : EVIDENCE_MEASURED;
 }
 
 static void on_ended(void *user, int wait_status, unsigned left)
@@ -366,14 +390,13 @@ static void on_ended(void *user, int wait_status, unsigned left)
 	if (k->current) {
 		struct job *j = k->current;
 		blame(k, j, wait_status);
-		cell_over(k, REASON_INTERPRETER_DIED,
-			wait_status < 0 ? EVIDENCE_INFERRED : EVIDENCE_MEASURED);
+		cell_over(k, REASON_INTERPRETER_DIED, evidence_of_end(k, wait_status));
 	} else if (was_starting && !list_empty(&k->queue) && !k->stop_asked) {
 		/* It will not be better with the others, but each tries for itself. */
 		struct job *j = container_of(k->queue.next, struct job, queue_node);
 		dequeue(j);
 		blame(k, j, wait_status);
-		job_finish(j, REASON_INTERPRETER_DIED, EVIDENCE_MEASURED);
+		job_finish(j, REASON_INTERPRETER_DIED, evidence_of_end(k, wait_status));
 	} else if (!k->stop_asked) {
 		tell_exit(k, wait_status);
 	}
@@ -399,15 +422,47 @@ static void on_gone(void *user)
 
 static const struct proc_ops kernel_ops = {
 	.started = on_started,
+	.supervised = on_supervised,
 	.failed = on_failed,
 	.output = on_output,
 	.ended = on_ended,
 	.gone = on_gone,
 };
 
-void kernel_start(struct kernel *k)
+static void begin(struct kernel *k)
 {
 	CHECK(k->state == KERNEL_DOWN);
+	k->broke_protocol = k->start_took_long = k->stop_asked = k->interrupted = false;
+	k->ready = k->supervised = false;
+	k->ladder_step = 0;
+	k->speaker = NULL;
+}
+
+/* It has a process; control is its socket. */
+static void begun(struct kernel *k, int control)
+{
+	k->control = control;
+	k->socket.ready = on_socket;
+	int r = loop_add(&k->socket, control, EPOLLIN);
+	CHECK(r == 0);
+	k->in = xmalloc(INPUT_SIZE);
+	k->state = KERNEL_STARTING;
+	k->generation++;
+	timer_set(&k->ladder, START_PATIENCE_US);
+}
+
+int kernel_adopt(struct kernel *k, struct proc_ends *ends, const struct kernel *parent)
+{
+	begin(k);
+	int r = proc_adopt(ends, parent ? parent->proc : NULL, &kernel_ops, k, &k->proc);
+	if (r == 0)
+		begun(k, TAKE_FD(ends->control));
+	return r;
+}
+
+void kernel_start(struct kernel *k)
+{
+	begin(k);
 	_cleanup_free_ char *fd_name = xstrdup("SCB_KERNEL_FD=3");
 	struct text_list env = {0};
 	env.v = xcalloc(k->env.n + 2, sizeof(*env.v));
@@ -419,21 +474,13 @@ void kernel_start(struct kernel *k)
 	struct proc_spec spec = {
 		.argv = k->argv.v, .env = all, .cwd = k->cwd, .want_control = true};
 	int control = -1;
-	k->broke_protocol = k->start_took_long = k->stop_asked = k->interrupted = false;
-	k->ladder_step = 0;
-	k->speaker = NULL;
 	int r = proc_start(&spec, &kernel_ops, k, &k->proc, NULL, &control);
 	for (char **p = all; *p; p++)
 		free(*p);
 	free(all);
 	if (r == 0) {
-		k->socket.ready = on_socket;
-		r = loop_add(&k->socket, control, EPOLLIN);
-		CHECK(r == 0);
-		k->in = xmalloc(INPUT_SIZE);
-		k->state = KERNEL_STARTING;
-		k->generation++;
-		timer_set(&k->ladder, START_PATIENCE_US);
+		begun(k, control);
+		k->supervised = true;
 		return;
 	}
 	while (!list_empty(&k->queue)) {

@@ -11,6 +11,7 @@
 #include "agent/config.h"
 #include "agent/job.h"
 #include "agent/jobstart.h"
+#include "agent/proc.h"
 
 enum kernel_state {
 	KERNEL_DOWN,     /* never started, or ended */
@@ -33,7 +34,8 @@ struct kernel {
 	char language[KERNEL_TEXT], engine[KERNEL_TEXT], version[KERNEL_TEXT];
 
 	struct proc *proc;
-	struct source socket;
+	int control;          /* the socket's descriptor, owned; -1: none */
+	struct source socket; /* of it, as long as something can come */
 	uint8_t *in;
 	size_t in_len;
 	struct buf out;
@@ -45,6 +47,8 @@ struct kernel {
 	struct timer ladder; /* of current, being interrupted; of a start that takes long */
 	unsigned ladder_step;
 	bool broke_protocol, start_took_long, stop_asked, interrupted;
+	bool ready,
+		supervised; /* both, and it is up; a kernel started here is supervised at once */
 
 	struct list stops; /* streams of OP_KERNEL_STOP that wait for its end */
 };
@@ -58,6 +62,9 @@ struct kernel *kernel_define(
 	const char *name, struct text_list *argv, struct text_list *env, char **cwd);
 /* From KERNEL_DOWN to KERNEL_STARTING; where it cannot be, its queue is told. */
 void kernel_start(struct kernel *k);
+/* The same for one that runs already (agent/proc.h). Takes the descriptors where it succeeds. 0, or
+ * a negative errno: then it is as it was. parent: forked from it; NULL: from a template. */
+int kernel_adopt(struct kernel *k, struct proc_ends *ends, const struct kernel *parent) MUST_CHECK;
 /* One SIGINT to its process group, where a cell runs. */
 void kernel_interrupt(struct kernel *k);
 /* Ends its tree and cancels its cells. */

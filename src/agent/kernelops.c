@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "agent/kernel.h"
+#include "agent/uplink.h"
 #include "wire/tlv.h"
 
 struct request {
@@ -80,38 +81,33 @@ static void swap_definition(struct kernel *k, struct request *q)
 	q->cwd = cwd;
 }
 
-static void op_start(struct stream *s, struct tlv_reader body)
+/* The kernel as the request defines it, or NULL where the stream has been ended. */
+static struct kernel *define(struct stream *s, struct request *q)
 {
-	CLEANUP(request_free) struct request q;
-	if (!read_request(s, body, &q))
-		return;
-	struct kernel *k = kernel_find(q.name);
-	if (!q.argv.n && !k) {
+	struct kernel *k = kernel_find(q->name);
+	if (!q->argv.n && !k) {
 		stream_fail(s, WIRE_BAD_REQUEST, 0, "ARGV is missing");
-		return;
+		return NULL;
 	}
 	bool same =
-		k && (!q.argv.n || (same_list(&k->argv, &q.argv) && same_list(&k->env, &q.env) &&
-					   same_text(k->cwd, q.cwd)));
+		k && (!q->argv.n || (same_list(&k->argv, &q->argv) && same_list(&k->env, &q->env) &&
+					    same_text(k->cwd, q->cwd)));
 	if (k && !same && k->state != KERNEL_DOWN) {
-		stream_fail(s, WIRE_CONFLICT, 0, "kernel %.100s runs with other arguments", q.name);
-		return;
+		stream_fail(
+			s, WIRE_CONFLICT, 0, "kernel %.100s runs with other arguments", q->name);
+		return NULL;
 	}
 	if (k && !same)
-		swap_definition(k, &q);
+		swap_definition(k, q);
 	if (!k)
-		k = kernel_define(q.name, &q.argv, &q.env, &q.cwd);
-	if (!k) {
+		k = kernel_define(q->name, &q->argv, &q->env, &q->cwd);
+	if (!k)
 		stream_fail(s, WIRE_LIMIT, 0, "there are %d kernels already", LIMIT_KERNELS);
-		return;
-	}
-	bool created = k->state == KERNEL_DOWN;
-	if (created)
-		kernel_start(k);
-	if (k->state == KERNEL_DOWN) {
-		stream_fail(s, WIRE_PROCESS_LIMIT, 0, "no process can be started");
-		return;
-	}
+	return k;
+}
+
+static void tell_started(struct stream *s, const struct kernel *k, bool created)
+{
 	_cleanup_buf_ struct buf b = BUF_INIT(128);
 	int r = tlv_u64(&b, TAG_GENERATION, k->generation);
 	r |= tlv_u64(&b, TAG_CREATED, created);
@@ -119,6 +115,52 @@ static void op_start(struct stream *s, struct tlv_reader body)
 		r |= tlv_u64(&b, TAG_PID, (uint64_t)k->pid);
 	CHECK(r == 0);
 	stream_end(s, WIRE_OK, &b);
+}
+
+static void op_start(struct stream *s, struct tlv_reader body)
+{
+	CLEANUP(request_free) struct request q;
+	if (!read_request(s, body, &q))
+		return;
+	struct kernel *k = define(s, &q);
+	if (!k)
+		return;
+	bool created = k->state == KERNEL_DOWN;
+	if (created)
+		kernel_start(k);
+	if (k->state == KERNEL_DOWN)
+		stream_fail(s, WIRE_PROCESS_LIMIT, 0, "no process can be started");
+	else
+		tell_started(s, k, created);
+}
+
+/* Where it cannot be adopted its definition stays, so that the next cell starts it. */
+static void op_adopt(struct stream *s, struct tlv_reader body)
+{
+	CLEANUP(request_free) struct request q;
+	int fds[UPLINK_FDS] = {-1, -1, -1, -1};
+	bool came = uplink_take_fds(fds, ARRAY_SIZE(fds));
+	CLEANUP(proc_ends_close)
+	struct proc_ends ends = {
+		.supervisor = fds[0], .control = fds[1], .out = fds[2], .err = fds[3]};
+	if (!read_request(s, body, &q))
+		return;
+	struct kernel *k = define(s, &q);
+	if (!k)
+		return;
+	if (!came || !proc_ends_valid(&ends)) {
+		stream_fail(s, WIRE_BAD_REQUEST, 0, "the kernel's four descriptors did not come");
+		return;
+	}
+	if (k->state != KERNEL_DOWN) {
+		stream_fail(s, WIRE_EXISTS, 0, "kernel %.100s runs already", q.name);
+		return;
+	}
+	int r = kernel_adopt(k, &ends, NULL);
+	if (r < 0)
+		stream_fail(s, WIRE_IO, -r, "the kernel cannot be watched");
+	else
+		tell_started(s, k, true);
 }
 
 static void op_interrupt(struct stream *s, struct tlv_reader body)
@@ -204,6 +246,7 @@ static void op_list(struct stream *s, struct tlv_reader body)
 
 const struct stream_handler kernel_handlers[] = {
 	{OP_KERNEL_START, op_start},
+	{OP_KERNEL_ADOPT, op_adopt},
 	{OP_KERNEL_INTERRUPT, op_interrupt},
 	{OP_KERNEL_STOP, op_stop},
 	{OP_KERNEL_LIST, op_list},

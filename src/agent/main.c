@@ -1,6 +1,7 @@
 /* main.c: scb-agent, the program inside each sandbox (docs/agent-protocol.md).
  *
  *   scb-agent listen:FD CONFIGFD
+ *   scb-agent supervise PID          (agent/supervise.h: what a forked kernel brings with it)
  *
  * FD is a listening unix socket that the broker connects to; CONFIGFD holds the configuration
  * (enum wire_boot). Everything else that was inherited is closed. Exit status 0 after an orderly
@@ -164,6 +165,10 @@ int main(int argc, char **argv)
 {
 	/* Before anything else: nobody looks into this process. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	uint64_t leader;
+	if (argc == 3 && strcmp(argv[1], "supervise") == 0 &&
+		str_to_u64(argv[2], INT32_MAX, &leader) == 0 && leader > 1)
+		supervise_adopted((pid_t)leader);
 	static const char listen_prefix[] = "listen:";
 	int link_fd = -1, config_fd = -1;
 	if (argc == 3 && str_starts(argv[1], listen_prefix)) {

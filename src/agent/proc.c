@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,8 +40,11 @@ struct proc {
 	struct list node;
 	const struct proc_ops *ops; /* NULL: abandoned */
 	void *user;
-	pid_t supervisor; /* 0: reaped */
+	pid_t supervisor; /* 0: reaped; adopted: not known yet, or gone */
 	pid_t leader;     /* 0: not started, or ended */
+	bool adopted;
+	int supervisor_fd, leader_fd; /* pidfds, adopted only; -1: none */
+	unsigned family;              /* common to all that were forked from each other */
 	struct source socket;
 	struct pipe_end pipes[2];
 	struct timer patience;
@@ -71,6 +76,8 @@ static void close_source(struct source *s)
 static void proc_free(struct proc *p)
 {
 	timer_cancel(&p->patience);
+	fd_closep(&p->supervisor_fd);
+	fd_closep(&p->leader_fd);
 	close_source(&p->socket);
 	for (int i = 0; i < 2; i++)
 		close_source(&p->pipes[i].source);
@@ -161,6 +168,64 @@ bool proc_has_output(const struct proc *p)
 	return p->pipes[0].source.fd >= 0 || p->pipes[1].source.fd >= 0;
 }
 
+/* ---- supervisors that the agent did not start ---- */
+
+static void send_kept(struct proc *p, uint8_t kind, int value, int left)
+{
+	struct supervise_msg m = {.kind = kind, .value = value, .left = left};
+	if (p->socket.fd >= 0)
+		(void)send(p->socket.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void send_msg(struct proc *p, uint8_t kind, int value)
+{
+	send_kept(p, kind, value, 0);
+}
+
+/* False where the sender is no process that could be it, or it is known already. */
+static bool adopt_pid(pid_t *pid, int *pidfd, pid_t sender)
+{
+	if (*pid || sender <= 1 || sender == getpid())
+		return false;
+	*pid = sender;
+	*pidfd = (int)syscall(SYS_pidfd_open, sender, 0U);
+	return true;
+}
+
+/* By pidfd, so that a number that was given anew is never hit; by number only on kernels without.
+ */
+static void kill_adopted(pid_t pid, int pidfd)
+{
+	if (pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0U);
+	else if (pid)
+		(void)kill(pid, SIGKILL);
+}
+
+/* Whose trees it might be taken for a part of: it may be, or become, a child of any of them. */
+static void tell_family(const struct proc *p, bool here)
+{
+	list_for_each (other, next, &procs, struct proc, node)
+		if (other != p && other->family == p->family)
+			send_kept(other, SUPERVISE_KEEP, p->supervisor, here);
+}
+
+/* The supervisor is gone, or is treated so: what it leaves behind ends, and nobody tells how. */
+static void adopted_lost(struct proc *p)
+{
+	bool told = p->ended;
+	if (p->supervisor)
+		tell_family(p, false);
+	p->supervisor = 0;
+	fd_closep(&p->supervisor_fd);
+	if (!told) {
+		kill_adopted(p->leader, p->leader_fd);
+		leader_ended(p, -1, 0);
+	}
+	if (p->killing || !told)
+		proc_kill_orphans();
+}
+
 /* ---- the supervisor's words ---- */
 
 /* Closes the pipes that nobody holds any more, so that nobody waits for them. */
@@ -180,13 +245,27 @@ static void leader_ended(struct proc *p, int wait_status, unsigned left)
 		p->ops->ended(p->user, wait_status, left);
 }
 
-static void take_msg(struct proc *p, const struct supervise_msg *m)
+static void take_msg(struct proc *p, const struct supervise_msg *m, pid_t sender)
 {
 	switch (m->kind) {
 	case SUPERVISE_STARTED:
-		p->leader = m->value;
+		if (p->adopted && !adopt_pid(&p->leader, &p->leader_fd, sender))
+			break;
+		if (!p->adopted)
+			p->leader = m->value;
 		if (p->ops)
-			p->ops->started(p->user, m->value);
+			p->ops->started(p->user, p->leader);
+		break;
+	case SUPERVISE_HERE:
+		if (!p->adopted || !adopt_pid(&p->supervisor, &p->supervisor_fd, sender))
+			break;
+		tell_family(p, true);
+		if (p->ops && p->ops->supervised)
+			p->ops->supervised(p->user);
+		break;
+	case SUPERVISE_SIGNALLED:
+		if (p->ops && p->ops->signalled)
+			p->ops->signalled(p->user);
 		break;
 	case SUPERVISE_FAILED:
 		p->ended = true;
@@ -201,29 +280,47 @@ static void take_msg(struct proc *p, const struct supervise_msg *m)
 	}
 }
 
+/* As recv(2); *ret_sender is 0 where the kernel did not say who sent it. Descriptors that come with
+ * a message find no room here and are closed. */
+static ssize_t receive(int fd, struct supervise_msg *m, pid_t *ret_sender)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = {m, sizeof(*m)};
+	struct msghdr h = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	*ret_sender = 0;
+	const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&h);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS &&
+		c->cmsg_len == CMSG_LEN(sizeof(struct ucred)))
+		*ret_sender = ((const struct ucred *)CMSG_DATA(c))->pid;
+	return n;
+}
+
 static void on_socket(struct source *s, uint32_t events)
 {
 	(void)events;
 	struct proc *p = container_of(s, struct proc, socket);
 	struct supervise_msg m;
-	ssize_t n = recv(s->fd, &m, sizeof(m), MSG_DONTWAIT);
+	pid_t sender;
+	ssize_t n = receive(s->fd, &m, &sender);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n == sizeof(m)) {
 		m.name[sizeof(m.name) - 1] = '\0';
-		take_msg(p, &m);
+		take_msg(p, &m, sender);
 		return;
 	}
 	close_source(s);
 	p->socket_closed = true;
+	if (p->adopted)
+		adopted_lost(p);
 	proc_reap();
-}
-
-static void send_msg(struct proc *p, uint8_t kind, int value)
-{
-	struct supervise_msg m = {.kind = kind, .value = value};
-	if (p->socket.fd >= 0)
-		(void)send(p->socket.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static bool keep_supervisors(pid_t child)
@@ -238,9 +335,17 @@ static bool keep_supervisors(pid_t child)
 static void on_patience(struct timer *t)
 {
 	struct proc *p = container_of(t, struct proc, patience);
-	if (p->supervisor)
-		(void)kill(p->supervisor, SIGKILL);
-	proc_kill_orphans();
+	if (p->adopted) {
+		kill_adopted(p->supervisor, p->supervisor_fd);
+		kill_adopted(p->leader, p->leader_fd);
+		close_source(&p->socket);
+		p->socket_closed = true;
+		adopted_lost(p);
+	} else {
+		if (p->supervisor)
+			(void)kill(p->supervisor, SIGKILL);
+		proc_kill_orphans();
+	}
 	/* Pipes that something unkillable still holds are not waited for. */
 	for (int i = 0; i < 2; i++)
 		close_source(&p->pipes[i].source);
@@ -264,12 +369,13 @@ bool proc_killing(const struct proc *p)
 	return p->killing;
 }
 
-void proc_signal(struct proc *p, int sig)
+bool proc_signal(struct proc *p, int sig)
 {
 	if (p->socket.fd >= 0)
 		send_msg(p, SUPERVISE_SIGNAL, sig);
 	else if (p->leader)
 		(void)kill(-p->leader, sig);
+	return p->socket.fd >= 0;
 }
 
 void proc_abandon(struct proc *p)
@@ -317,9 +423,24 @@ static int plumbing_make(struct plumbing *pl, const struct proc_spec *spec)
 	return 0;
 }
 
-static int watch_all(struct proc *p, struct plumbing *pl)
+/* In no list yet, with no descriptor. */
+static struct proc *proc_new(const struct proc_ops *ops, void *user)
 {
-	int *fds[] = {&pl->out[0], &pl->err[0]};
+	static unsigned families;
+	struct proc *p = xcalloc(1, sizeof(*p));
+	p->ops = ops;
+	p->user = user;
+	p->supervisor_fd = p->leader_fd = -1;
+	p->family = ++families;
+	timer_init(&p->patience, on_patience);
+	list_init(&p->node);
+	return p;
+}
+
+/* Takes the three, as far as it comes. */
+static int watch_all(struct proc *p, int *socket, int *out, int *err)
+{
+	int *fds[] = {out, err};
 	for (int i = 0; i < 2; i++) {
 		struct pipe_end *e = &p->pipes[i];
 		*e = (struct pipe_end){.source = {.fd = -1, .ready = on_pipe},
@@ -327,10 +448,10 @@ static int watch_all(struct proc *p, struct plumbing *pl)
 			.stream = i == 0 ? CHANNEL_STDOUT : CHANNEL_STDERR};
 	}
 	p->socket = (struct source){.fd = -1, .ready = on_socket};
-	int r = loop_add(&p->socket, pl->sup[0], EPOLLIN);
+	int r = loop_add(&p->socket, *socket, EPOLLIN);
 	if (r < 0)
 		return r;
-	pl->sup[0] = -1;
+	*socket = -1;
 	for (int i = 0; i < 2; i++) {
 		r = loop_add(&p->pipes[i].source, *fds[i], EPOLLIN);
 		if (r < 0)
@@ -347,12 +468,8 @@ int proc_start(const struct proc_spec *spec, const struct proc_ops *ops, void *u
 	int r = plumbing_make(&pl, spec);
 	if (r < 0)
 		return r;
-	struct proc *p = xcalloc(1, sizeof(*p));
-	p->ops = ops;
-	p->user = user;
-	timer_init(&p->patience, on_patience);
-	list_init(&p->node);
-	r = watch_all(p, &pl);
+	struct proc *p = proc_new(ops, user);
+	r = watch_all(p, &pl.sup[0], &pl.out[0], &pl.err[0]);
 	if (r == 0) {
 		p->supervisor = fork();
 		r = p->supervisor < 0 ? -errno : 0;
@@ -381,12 +498,79 @@ int proc_start(const struct proc_spec *spec, const struct proc_ops *ops, void *u
 	return 0;
 }
 
+/* ---- adopting ---- */
+
+void proc_ends_close(struct proc_ends *e)
+{
+	int *fds[] = {&e->supervisor, &e->control, &e->out, &e->err};
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_closep(fds[i]);
+}
+
+static bool is_socket(int fd, int type)
+{
+	int domain = 0, found = 0;
+	socklen_t n = sizeof(int);
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &found, &n) == 0 && found == type;
+}
+
+static bool is_reading_end(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) &&
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
+
+bool proc_ends_valid(const struct proc_ends *e)
+{
+	return is_socket(e->supervisor, SOCK_SEQPACKET) && is_socket(e->control, SOCK_STREAM) &&
+	       is_reading_end(e->out) && is_reading_end(e->err);
+}
+
+int proc_adopt(struct proc_ends *e, const struct proc *parent, const struct proc_ops *ops,
+	void *user, struct proc **ret)
+{
+	static const int on = 1;
+	int mine[] = {e->out, e->err, e->control};
+	for (size_t i = 0; i < ARRAY_SIZE(mine); i++) {
+		int r = fd_set_nonblock(mine[i], true);
+		if (r < 0)
+			return r;
+	}
+	if (setsockopt(e->supervisor, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return -errno;
+	struct proc_ends taken = *e;
+	struct proc *p = proc_new(ops, user);
+	p->adopted = true;
+	if (parent)
+		p->family = parent->family;
+	int r = watch_all(p, &taken.supervisor, &taken.out, &taken.err);
+	if (r < 0) {
+		proc_free(p);
+		/* What proc_free() has closed is not the caller's any more. */
+		*e = taken;
+		return r;
+	}
+	e->supervisor = e->out = e->err = -1;
+	list_append(&procs, &p->node);
+	*ret = p;
+	return 0;
+}
+
+bool proc_adopted(const struct proc *p)
+{
+	return p->adopted;
+}
+
 /* ---- children of the agent ---- */
 
 static void child_ended(pid_t pid, int status)
 {
 	list_for_each (p, next, &procs, struct proc, node) {
 		if (p->supervisor == pid) {
+			if (p->adopted) /* it came here with its own one's end; its socket tells */
+				return;
 			p->supervisor = 0;
 			if (p->killing)
 				proc_kill_orphans();
@@ -409,11 +593,19 @@ void proc_reap(void)
 		check_gone(p);
 }
 
+static void adopted_roots(struct tree_roots *ret)
+{
+	ret->n = 0;
+	list_for_each (p, next, &procs, struct proc, node)
+		if (p->adopted && p->supervisor && ret->n < ARRAY_SIZE(ret->pid))
+			ret->pid[ret->n++] = p->supervisor;
+}
+
 /* Passes until nothing but what keep() names is left, or the time is up. */
-static void kill_passes(tree_keep_fn keep, uint64_t for_us)
+static void kill_passes(tree_keep_fn keep, const struct tree_roots *more, uint64_t for_us)
 {
 	uint64_t until = clock_monotonic_us() + for_us;
-	while (tree_kill_pass(keep) && clock_monotonic_us() < until) {
+	while (tree_kill_pass(keep, more) && clock_monotonic_us() < until) {
 		int status;
 		pid_t pid;
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
@@ -428,18 +620,22 @@ void proc_kill_orphans(void)
 	if (inside)
 		return;
 	inside = true;
-	kill_passes(keep_supervisors, ORPHANS_US);
+	kill_passes(keep_supervisors, NULL, ORPHANS_US);
 	inside = false;
 }
 
 size_t proc_count_threads(void)
 {
-	return tree_threads(NULL);
+	struct tree_roots more;
+	adopted_roots(&more);
+	return tree_threads(&more);
 }
 
 void proc_end_all(void)
 {
 	list_for_each (p, next, &procs, struct proc, node)
 		proc_abandon(p);
-	kill_passes(NULL, END_ALL_US);
+	struct tree_roots more;
+	adopted_roots(&more);
+	kill_passes(NULL, &more, END_ALL_US);
 }

@@ -28,6 +28,32 @@
 static pid_t leader;
 static bool leader_lives;
 static int agent_socket;
+/* Children with trees of their own. What is written over is not lost to anybody: the agent keeps
+ * fewer kernels than this. */
+static pid_t kept[2 * LIMIT_KERNELS];
+static size_t next_kept;
+
+static bool is_kept(pid_t child)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (kept[i] == child)
+			return true;
+	return false;
+}
+
+static void forget_kept(pid_t child)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (kept[i] == child)
+			kept[i] = 0;
+}
+
+static void keep(pid_t child, bool on)
+{
+	forget_kept(child);
+	if (on && child > 1)
+		kept[next_kept++ % ARRAY_SIZE(kept)] = child;
+}
 
 static void tell(const struct supervise_msg *m)
 {
@@ -120,21 +146,33 @@ static void start_leader(const struct supervise_spec *spec)
 	tell(&m);
 }
 
-/* Everything that has ended. Exits with the last process of the tree. */
+/* Is nothing below but what is kept? Reads /proc: only asked where something is. */
+static bool only_kept(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (kept[i])
+			return tree_signal(is_kept, 0) == 0;
+	return false;
+}
+
+/* Everything that has ended. Exits with the last process of the tree; what is kept goes to the next
+ * subreaper then, which knows it too. */
 static void reap(void)
 {
 	int status;
 	pid_t pid;
 	struct supervise_msg m = {0};
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		forget_kept(pid);
 		if (pid == leader && leader_lives) {
 			leader_lives = false;
 			m = (struct supervise_msg){.kind = SUPERVISE_ENDED, .value = status};
 		}
-	bool none_left = pid < 0 && errno == ECHILD;
+	}
+	bool none_left = (pid < 0 && errno == ECHILD) || (!leader_lives && only_kept());
 	if (m.kind) {
 		if (!none_left)
-			m.left = (int32_t)tree_signal(NULL, 0);
+			m.left = (int32_t)tree_signal(is_kept, 0);
 		tell(&m);
 	}
 	if (none_left)
@@ -146,6 +184,16 @@ static void on_sigchld(int sig)
 	(void)sig;
 }
 
+static void send_signal(int sig)
+{
+	if (leader_lives)
+		(void)kill(-leader, sig);
+	else
+		(void)tree_signal(is_kept, sig);
+	const struct supervise_msg m = {.kind = SUPERVISE_SIGNALLED, .value = sig};
+	tell(&m);
+}
+
 NORETURN static void watch(void)
 {
 	bool killing = false;
@@ -155,7 +203,7 @@ NORETURN static void watch(void)
 	for (;;) {
 		reap();
 		if (killing)
-			(void)tree_kill_pass(NULL);
+			(void)tree_kill_pass(is_kept, NULL);
 		struct pollfd p = {.fd = agent_socket, .events = POLLIN};
 		struct timespec pause = {.tv_nsec = PASS_PAUSE_MS * 1000000L};
 		int n = ppoll(
@@ -172,16 +220,15 @@ NORETURN static void watch(void)
 			continue;
 		if (m.kind == SUPERVISE_KILL)
 			killing = true;
-		else if (m.kind == SUPERVISE_SIGNAL && leader_lives)
-			(void)kill(-leader, m.value);
+		else if (m.kind == SUPERVISE_KEEP)
+			keep(m.value, m.left != 0);
 		else if (m.kind == SUPERVISE_SIGNAL)
-			(void)tree_signal(NULL, m.value);
+			send_signal(m.value);
 	}
 }
 
-NORETURN void supervise_run(const struct supervise_spec *spec, int socket)
+static void set_up(void)
 {
-	agent_socket = socket;
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	(void)prctl(PR_SET_NAME, "scb-supervisor", 0, 0, 0);
@@ -190,6 +237,12 @@ NORETURN void supervise_run(const struct supervise_spec *spec, int socket)
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	struct sigaction sa = {.sa_handler = on_sigchld};
 	(void)sigaction(SIGCHLD, &sa, NULL);
+}
+
+NORETURN void supervise_run(const struct supervise_spec *spec, int socket)
+{
+	agent_socket = socket;
+	set_up();
 	start_leader(spec);
 	drop_capabilities();
 	if (agent_socket != 0) {
@@ -197,5 +250,18 @@ NORETURN void supervise_run(const struct supervise_spec *spec, int socket)
 		agent_socket = 0;
 	}
 	(void)fd_close_from(1);
+	watch();
+}
+
+NORETURN void supervise_adopted(pid_t leader_pid)
+{
+	agent_socket = 0;
+	leader = leader_pid;
+	leader_lives = true;
+	set_up();
+	drop_capabilities();
+	(void)fd_close_from(1);
+	const struct supervise_msg m = {.kind = SUPERVISE_HERE};
+	tell(&m);
 	watch();
 }

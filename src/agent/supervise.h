@@ -7,7 +7,14 @@
  * the agent's end closes, the tree is ended.
  *
  * Code can kill it (it has the same uid in the kernel's eyes). Its orphans then come to the agent,
- * which is a subreaper too. */
+ * which is a subreaper too.
+ *
+ * A kernel that was forked from another process (the template, or another kernel) brings a
+ * supervisor that the agent did not start: the process that forked it, which then executes
+ * `scb-agent supervise PID` with the socket as descriptor 0, so that it holds nothing of the memory
+ * it was forked with. Its messages count only with the credentials that the kernel gives them
+ * (agent/proc.h). Where one such tree grew out of another, each supervisor is told which of its
+ * children is not of its tree (SUPERVISE_KEEP). */
 #pragma once
 
 #include <stdint.h>
@@ -37,7 +44,14 @@ enum supervise_kind {
 	SUPERVISE_KILL,   /* the whole tree */
 	SUPERVISE_SIGNAL, /* value: signal for the leader's group, or for the whole tree once it
 			     has ended */
+	SUPERVISE_KEEP, /* value: pid of a supervisor that is a child, now or later, with a tree of
+			   its own; left: 1, or 0 where it is no more */
+	/* from the supervisor */
+	SUPERVISE_HERE,      /* an adopted one watches; the sender is the supervisor */
+	SUPERVISE_SIGNALLED, /* SUPERVISE_SIGNAL was done */
 };
+/* STARTED of an adopted kernel is sent by the leader itself: the sender is the leader, and value is
+ * not looked at. */
 
 struct supervise_msg {
 	uint8_t kind;
@@ -49,3 +63,5 @@ struct supervise_msg {
 
 /* In a freshly forked child of the agent. socket: its end of the pair. */
 NORETURN void supervise_run(const struct supervise_spec *spec, int socket);
+/* The program `scb-agent supervise PID`: socket is descriptor 0, the leader a child already. */
+NORETURN void supervise_adopted(pid_t leader_pid);

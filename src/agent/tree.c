@@ -112,8 +112,26 @@ static void expand(pid_t pid)
 	add_children_by_parent(pid);
 }
 
+static bool is_found(pid_t pid)
+{
+	for (size_t i = 0; i < found.n; i++)
+		if (found.pid[i] == pid)
+			return true;
+	return false;
+}
+
+/* Everything below what was found from there on. */
+static void descend(size_t from, int sig)
+{
+	for (size_t i = from; i < found.n; i++) {
+		if (sig)
+			(void)kill(found.pid[i], sig);
+		expand(found.pid[i]);
+	}
+}
+
 /* Fills found with every descendant, sending sig to each before its children are looked up. */
-static void collect(tree_keep_fn keep, int sig)
+static void collect(tree_keep_fn keep, const struct tree_roots *more, int sig)
 {
 	found.n = 0;
 	expand(getpid());
@@ -123,16 +141,19 @@ static void collect(tree_keep_fn keep, int sig)
 			found.pid[n++] = found.pid[i];
 	found.n = n;
 	found.threads = 0;
-	for (size_t i = 0; i < found.n; i++) {
-		if (sig)
-			(void)kill(found.pid[i], sig);
-		expand(found.pid[i]);
+	descend(0, sig);
+	for (size_t i = 0; more && i < more->n; i++) {
+		n = found.n;
+		if (is_found(more->pid[i]) || kill(more->pid[i], 0) < 0)
+			continue;
+		add(more->pid[i]);
+		descend(n, sig);
 	}
 }
 
-size_t tree_kill_pass(tree_keep_fn keep)
+size_t tree_kill_pass(tree_keep_fn keep, const struct tree_roots *more)
 {
-	collect(keep, SIGSTOP);
+	collect(keep, more, SIGSTOP);
 	for (size_t i = 0; i < found.n; i++)
 		(void)kill(found.pid[i], SIGKILL);
 	return found.n;
@@ -140,12 +161,12 @@ size_t tree_kill_pass(tree_keep_fn keep)
 
 size_t tree_signal(tree_keep_fn keep, int sig)
 {
-	collect(keep, sig);
+	collect(keep, NULL, sig);
 	return found.n;
 }
 
-size_t tree_threads(tree_keep_fn keep)
+size_t tree_threads(const struct tree_roots *more)
 {
-	collect(keep, 0);
+	collect(NULL, more, 0);
 	return found.threads;
 }

@@ -10,15 +10,23 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/limits.h"
+
 /* Found in one pass at most; the rest waits for the next. */
 #define TREE_PASS 4096
 
 /* A direct child of the caller that stays untouched, with everything below it. NULL: none does. */
 typedef bool (*tree_keep_fn)(pid_t child);
 
-/* Calls kill(2) with SIGSTOP and then SIGKILL; the number of processes found. */
-size_t tree_kill_pass(tree_keep_fn keep);
+/* Processes that count as children of the caller although they are not, or not surely. */
+struct tree_roots {
+	size_t n;
+	pid_t pid[LIMIT_KERNELS];
+};
+
+/* Calls kill(2) with SIGSTOP and then SIGKILL; the number of processes found. more may be NULL. */
+size_t tree_kill_pass(tree_keep_fn keep, const struct tree_roots *more);
 /* Sends sig to each; the number found. Signal 0 counts. */
 size_t tree_signal(tree_keep_fn keep, int sig);
 /* Counts the threads of all descendants: what RLIMIT_NPROC counts. */
-size_t tree_threads(tree_keep_fn keep);
+size_t tree_threads(const struct tree_roots *more);

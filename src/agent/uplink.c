@@ -37,6 +37,9 @@ struct conn {
 	struct buf out;
 	size_t out_sent;
 	bool broken;
+	bool is_unix; /* may carry descriptors */
+	int fds[UPLINK_FDS];
+	size_t n_fds; /* came with bytes that are still to be handled */
 };
 
 static struct {
@@ -54,8 +57,15 @@ static struct {
 	bool was_full;
 } self = {.fd = -1, .source.fd = -1};
 
+static void drop_fds(struct conn *c)
+{
+	while (c->n_fds)
+		fd_closep(&c->fds[--c->n_fds]);
+}
+
 static void conn_free(struct conn *c)
 {
+	drop_fds(c);
 	loop_remove(&c->source);
 	timer_cancel(&c->deadline);
 	if (!list_empty(&c->node)) {
@@ -132,6 +142,8 @@ static void queue_hello(struct conn *c)
 	r |= tlv_u64(&b, TAG_UPTIME_MS, (clock_boottime_us() - self.started_us) / USEC_PER_MSEC);
 	for (const char *const *f = self.features; *f; f++)
 		r |= tlv_str(&b, TAG_FEATURE, *f);
+	if (c->is_unix)
+		r |= tlv_str(&b, TAG_FEATURE, "adopt");
 	CHECK(r == 0);
 	conn_queue(c, FRAME_HELLO, 0, 0, b.data, b.len);
 }
@@ -200,7 +212,64 @@ static bool take_frames(struct conn *c)
 	c->in_len -= at;
 	if (c->in_len && at)
 		memmove(c->in, c->in + at, c->in_len);
+	/* Of a frame that has not come whole; else nobody expected them. */
+	if (!c->in_len)
+		drop_fds(c);
 	return true;
+}
+
+bool uplink_take_fds(int *ret, size_t n)
+{
+	struct conn *c = self.up;
+	if (!c || c->n_fds != n)
+		return false;
+	memcpy(ret, c->fds, n * sizeof(*ret));
+	c->n_fds = 0;
+	return true;
+}
+
+static void keep_fds(struct conn *c, struct msghdr *m)
+{
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(h) + i * sizeof(fd), sizeof(fd));
+			if (c->n_fds < UPLINK_FDS)
+				c->fds[c->n_fds++] = fd;
+			else
+				(void)close(fd);
+		}
+	}
+}
+
+/* As read(2). Descriptors are taken from the broker alone: for anybody else there is no room, and
+ * the kernel closes them. */
+static ssize_t conn_read(struct conn *c)
+{
+	void *p = c->in + c->in_len;
+	size_t n = INPUT_SIZE - c->in_len;
+	if (c->state != CONN_UP || !c->is_unix)
+		return read(c->fd, p, n);
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(UPLINK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {p, n};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t got = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
+	if (got < 0 || m.msg_controllen == 0)
+		return got;
+	drop_fds(c); /* of a frame that never came whole */
+	keep_fds(c, &m);
+	if (m.msg_flags & MSG_CTRUNC) /* there were more */
+		drop_fds(c);
+	return got;
 }
 
 static void up_lost(void)
@@ -225,7 +294,7 @@ static void on_conn(struct source *s, uint32_t events)
 	/* What waits to be written goes out with the flush at the end of the round. */
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
-	ssize_t n = read(c->fd, c->in + c->in_len, INPUT_SIZE - c->in_len);
+	ssize_t n = conn_read(c);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0)
@@ -251,6 +320,10 @@ static void on_accept(struct source *s, uint32_t events)
 		pending_failed(container_of(self.pending.next, struct conn, node));
 	struct conn *c = xcalloc(1, sizeof(*c));
 	c->fd = fd;
+	int domain = 0;
+	socklen_t size = sizeof(domain);
+	c->is_unix =
+		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 	c->source = (struct source){.fd = -1, .ready = on_conn};
 	/* Only the pages that bytes reach are ever touched. */
 	c->in = xmalloc(INPUT_SIZE);

@@ -23,6 +23,10 @@ struct uplink_events {
 	void (*drained)(void);  /* uplink_room() has become greater than 0 again */
 };
 
+/* Descriptors that may come with one frame of the authenticated broker, over a unix socket
+ * (SCM_RIGHTS). HELLO says so by the feature "adopt". */
+#define UPLINK_FDS 4
+
 /* Takes listen_fd, and the key out of c (which is wiped there: a forked child never has it).
  * features ends with NULL; borrowed. 0, or a negative errno. */
 int uplink_listen(struct config *c, int listen_fd, const char *const *features,
@@ -30,6 +34,9 @@ int uplink_listen(struct config *c, int listen_fd, const char *const *features,
 bool uplink_is_up(void);
 /* Queues a frame; without a link it is dropped. Goes out with uplink_flush(). */
 void uplink_send(uint8_t type, uint16_t flags, uint32_t stream, const void *payload, size_t len);
+/* Hands over, CLOEXEC, the descriptors that came with the frame being handled: exactly n, or none
+ * and false. Whatever is not taken is closed. Only from inside frame(). */
+bool uplink_take_fds(int *ret, size_t n);
 /* EVENT, on stream 0. tlvs may be NULL. */
 void uplink_event(enum wire_event event, const struct buf *tlvs);
 /* Bytes that may be queued before senders of bulk should wait for drained(). */

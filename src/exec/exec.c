@@ -226,6 +226,13 @@ void exec_call_open(struct exec_call *c, uint16_t op, const struct buf *body, in
 	}
 }
 
+int exec_call_open_with_fds(
+	struct exec_call *c, uint16_t op, const struct buf *body, const int *fds, size_t n_fds)
+{
+	return link_open_with_fds(
+		c->exec->link, op, body, fds, n_fds, &stream_events, c, &c->stream);
+}
+
 void exec_abandon(struct exec_call *c)
 {
 	if (c->stream)

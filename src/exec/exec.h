@@ -153,6 +153,14 @@ struct exec_kernel {
 typedef void (*exec_kernels_fn)(
 	void *user, const struct exec_kernel *kernels, size_t n, const struct err *err);
 struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user);
+/* Hands the agent a kernel that already runs in the sandbox (OP_KERNEL_ADOPT): fds are its
+ * supervisor's socket (with SO_PASSCRED since before its other end was given away), its control
+ * socket, and the reading ends of its stdout and stderr; they are closed whatever comes of it.
+ * kernel NULL: the default one. 0, and done is called; or a negative errno where it cannot be tried
+ * now (-EAGAIN, -EOPNOTSUPP) or that kernel was started (-EEXIST): then the next cell starts one
+ * plainly, as it does where done brings an error. */
+int exec_kernel_adopt(
+	struct exec *x, const char *kernel, int fds[4], exec_simple_fn done, void *user) MUST_CHECK;
 /* kernel NULL: the default one. Interrupting an idle kernel is 0. */
 void exec_kernel_interrupt(struct exec *x, const char *kernel, exec_simple_fn done, void *user);
 /* Ends the kernel with its children (fine where there is none); the next cell starts a new one

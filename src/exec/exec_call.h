@@ -64,6 +64,10 @@ void *exec_call_new(struct exec *x, const struct exec_call_type *type, size_t si
 /* Sends the request; where it cannot be sent, the call fails. body_result: what building body gave;
  * negative: it is too large. */
 void exec_call_open(struct exec_call *c, uint16_t op, const struct buf *body, int body_result);
+/* The same with descriptors: 0, or what link_open_with_fds() says; then nothing was sent, and the
+ * call is to be abandoned. */
+int exec_call_open_with_fds(struct exec_call *c, uint16_t op, const struct buf *body,
+	const int *fds, size_t n_fds) MUST_CHECK;
 /* The call will end with this error, from the loop. */
 void exec_call_fail(struct exec_call *c, enum err_code code, int errnum, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);

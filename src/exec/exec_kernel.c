@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/limits.h"
 #include "exec/exec_call.h"
 #include "exec/exec_parse.h"
@@ -59,6 +60,8 @@ void exec_kernel_seen(struct exec_kernel_ref *k, struct exec_status *s)
 struct start_call {
 	struct exec_call call;
 	struct exec_kernel_ref *kernel;
+	exec_simple_fn done; /* of an adoption */
+	void *user;
 };
 
 static int start_end(struct exec_call *c, struct tlv_reader msg)
@@ -89,24 +92,75 @@ static void start_finish(struct exec_call *c, const struct err *err, bool lost)
 
 static const struct exec_call_type start_type = {.end = start_end, .finish = start_finish};
 
+static int start_body(struct buf *b, const struct exec *x, const struct exec_kernel_ref *k)
+{
+	_cleanup_free_ char *program = xasprintf("%s/python/kernel.py", x->kernels_dir);
+	int r = tlv_str(b, TAG_KERNEL, k->name);
+	r = r ? r : tlv_str(b, TAG_LANGUAGE, "python");
+	r = r ? r : tlv_str(b, TAG_ARGV, "/usr/bin/python3");
+	r = r ? r : tlv_str(b, TAG_ARGV, program);
+	r = r ? r : tlv_str(b, TAG_ENV, "SCB_KERNEL_FD=3");
+	return r ? r : tlv_str(b, TAG_CWD, x->workspace);
+}
+
 void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k)
 {
 	if (k->started)
 		return;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
-	_cleanup_free_ char *program = xasprintf("%s/python/kernel.py", x->kernels_dir);
-	int r = tlv_str(&b, TAG_KERNEL, k->name);
-	r = r ? r : tlv_str(&b, TAG_LANGUAGE, "python");
-	r = r ? r : tlv_str(&b, TAG_ARGV, "/usr/bin/python3");
-	r = r ? r : tlv_str(&b, TAG_ARGV, program);
-	r = r ? r : tlv_str(&b, TAG_ENV, "SCB_KERNEL_FD=3");
-	r = r ? r : tlv_str(&b, TAG_CWD, x->workspace);
+	int r = start_body(&b, x, k);
 	free(k->start_err);
 	k->start_err = NULL;
 	k->started = true;
 	struct start_call *c = exec_call_new(x, &start_type, sizeof(*c), "kernel %s", k->name);
 	c->kernel = k;
 	exec_call_open(&c->call, OP_KERNEL_START, &b, r);
+}
+
+/* ---- adopting ---- */
+
+static void adopt_finish(struct exec_call *c, const struct err *err, bool lost)
+{
+	struct start_call *a = (struct start_call *)c;
+	(void)lost;
+	if (err) /* the agent keeps the definition: the next cell starts the kernel plainly */
+		a->kernel->started = false;
+	if (a->done)
+		a->done(a->user, err);
+}
+
+static const struct exec_call_type adopt_type = {.end = start_end, .finish = adopt_finish};
+
+static void close_fds(int fds[4])
+{
+	for (int i = 0; i < 4; i++)
+		fd_closep(&fds[i]);
+}
+
+int exec_kernel_adopt(
+	struct exec *x, const char *kernel, int fds[4], exec_simple_fn done, void *user)
+{
+	struct exec_kernel_ref *k = exec_kernel_ref(x, kernel);
+	int r = !k ? -EINVAL : k->started ? -EEXIST : !link_has(x->link, "adopt") ? -EOPNOTSUPP : 0;
+	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
+	if (r == 0)
+		r = start_body(&b, x, k);
+	if (r < 0) {
+		close_fds(fds);
+		return r;
+	}
+	struct start_call *c = exec_call_new(x, &adopt_type, sizeof(*c), "kernel %s", k->name);
+	exec_call_within(&c->call, EXEC_ANSWER_US);
+	c->kernel = k;
+	c->done = done;
+	c->user = user;
+	r = exec_call_open_with_fds(&c->call, OP_KERNEL_ADOPT, &b, fds, 4);
+	close_fds(fds);
+	if (r < 0)
+		exec_abandon(&c->call);
+	else
+		k->started = true;
+	return r;
 }
 
 /* ---- interrupting, ending, signals: calls that answer yes or no ---- */

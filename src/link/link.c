@@ -25,6 +25,7 @@
 /* As RFC 9113 has it for its windows. */
 #define CREDIT_MAX 0x7fffffffU
 #define PING_MAX   64
+#define OP_SIZE    2 /* of an OPEN frame, before its message */
 /* Who started the sandbox often knows why it ended, a moment after its link broke: until then the
  * loss is not reported. A sandbox that never came up always has words of its launcher to wait for,
  * which come when its processes are reaped: on a busy machine that takes a while. */
@@ -59,6 +60,7 @@ struct link {
 	uint32_t reset_id; /* the highest stream that was reset from here */
 	struct err why;
 	struct link_stats stats;
+	char features[sizeof(((struct link_hello *)0)->features)]; /* from HELLO */
 };
 
 struct link_stream {
@@ -322,6 +324,7 @@ static void handle_hello(struct link *l, const struct frame *f)
 		return lose(l, e.code, e.errnum, "%s", e.text);
 	}
 	l->state = LINK_READY;
+	memcpy(l->features, hello.features, sizeof(l->features));
 	(void)uv_timer_stop(&l->timer);
 	flush(l); /* what was asked meanwhile */
 	if (!l->lost && l->events.ready)
@@ -588,20 +591,21 @@ void link_fail(struct link *l, const struct err *why)
 	(void)uv_timer_start(&l->timer, on_timer, 0, 0);
 }
 
-int link_open(struct link *l, uint16_t op, const struct buf *body,
-	const struct link_stream_events *events, void *user, struct link_stream **ret)
+/* May a stream be opened with n bytes of body? 0, or why not. */
+static int may_open(const struct link *l, size_t n)
 {
-	uint8_t head[2];
-	size_t n = body ? body->len : 0;
 	/* Lost, but why is not known yet: this stream hears of it with the others. */
 	if (l->reported || l->closed)
 		return -ENOTCONN;
-	if (n > LIMIT_FRAME_PAYLOAD - sizeof(head))
+	if (n > LIMIT_FRAME_PAYLOAD - OP_SIZE)
 		return -EMSGSIZE;
-	if (l->n_streams >= LIMIT_STREAMS ||
-		link_out_room(&l->out) < FRAME_HEADER + sizeof(head) + n ||
-		l->last_id == UINT32_MAX)
-		return -ENOBUFS;
+	bool room = link_out_room(&l->out) >= FRAME_HEADER + OP_SIZE + n;
+	return l->n_streams >= LIMIT_STREAMS || !room || l->last_id == UINT32_MAX ? -ENOBUFS : 0;
+}
+
+static struct link_stream *add_stream(
+	struct link *l, const struct link_stream_events *events, void *user)
+{
 	struct link_stream *s = xcalloc(1, sizeof(*s));
 	s->link = l;
 	s->id = ++l->last_id;
@@ -611,10 +615,54 @@ int link_open(struct link *l, uint16_t op, const struct buf *body,
 	s->in_credit = LIMIT_STREAM_WINDOW;
 	list_append(&l->streams, &s->streams);
 	l->n_streams++;
+	return s;
+}
+
+int link_open(struct link *l, uint16_t op, const struct buf *body,
+	const struct link_stream_events *events, void *user, struct link_stream **ret)
+{
+	uint8_t head[OP_SIZE];
+	size_t n = body ? body->len : 0;
+	int r = may_open(l, n);
+	if (r < 0)
+		return r;
+	struct link_stream *s = add_stream(l, events, user);
 	wire_put16(head, op);
 	send_frame(l, FRAME_OPEN, 0, s->id, head, sizeof(head), body ? body->data : NULL, n);
 	*ret = s;
 	return 0;
+}
+
+int link_open_with_fds(struct link *l, uint16_t op, const struct buf *body, const int *fds,
+	size_t n_fds, const struct link_stream_events *events, void *user, struct link_stream **ret)
+{
+	uint8_t head[FRAME_HEADER + OP_SIZE];
+	size_t n = body ? body->len : 0;
+	int r = may_open(l, n);
+	if (r < 0)
+		return r;
+	if (!link_ready(l))
+		return -EAGAIN;
+	frame_header(head, FRAME_OPEN, 0, l->last_id + 1, (uint32_t)(OP_SIZE + n));
+	wire_put16(head + FRAME_HEADER, op);
+	const struct iovec iov[] = {{head, sizeof(head)}, {body ? body->data : NULL, n}};
+	r = link_out_with_fds(&l->out, iov, ARRAY_SIZE(iov), fds, n_fds);
+	if (r == -EAGAIN)
+		return r;
+	l->stats.frames_out++;
+	*ret = add_stream(l, events, user);
+	check_sent(l, r);
+	poll_as_needed(l);
+	return 0;
+}
+
+bool link_has(const struct link *l, const char *feature)
+{
+	size_t n = strlen(feature);
+	for (const char *p = l->features; (p = strstr(p, feature)); p += n)
+		if ((p == l->features || p[-1] == ',') && (p[n] == ',' || p[n] == '\0'))
+			return true;
+	return false;
 }
 
 size_t link_write(struct link_stream *s, const void *data, size_t n, bool fin)

@@ -68,6 +68,14 @@ struct link_stream_events {
  * that, end() comes with WIRE_GONE), -EMSGSIZE where body does not fit a frame. */
 int link_open(struct link *l, uint16_t op, const struct buf *body,
 	const struct link_stream_events *events, void *user, struct link_stream **ret) MUST_CHECK;
+/* The same with descriptors (SCM_RIGHTS; they stay the caller's), at once or not at all: -EAGAIN
+ * where the link is not ready, something is queued, or the socket does not take it; then nothing
+ * was sent. Only where link_has(l, "adopt"). */
+int link_open_with_fds(struct link *l, uint16_t op, const struct buf *body, const int *fds,
+	size_t n_fds, const struct link_stream_events *events, void *user,
+	struct link_stream **ret) MUST_CHECK;
+/* Did the agent's hello name this feature? false before it came. */
+bool link_has(const struct link *l, const char *feature);
 /* Sends as much of p[0..n) as credit allows, copied; fin goes out with the last byte (or alone).
  * The number taken: less than n means wait for writable(). */
 size_t link_write(struct link_stream *s, const void *p, size_t n, bool fin);

@@ -2,6 +2,7 @@
 #include "link/out.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/limits.h"
@@ -34,16 +35,21 @@ size_t link_out_room(const struct link_out *o)
 	return used < LIMIT_LINK_OUT_QUEUE ? LIMIT_LINK_OUT_QUEUE - used : 0;
 }
 
-int link_out_now(struct link_out *o, const struct iovec *iov, size_t n_iov, size_t *ret_n)
+static int send_now(struct link_out *o, const struct msghdr *m, size_t *ret_n)
 {
-	struct msghdr m = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n_iov};
 	ssize_t n;
 	do
-		n = sendmsg(o->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = sendmsg(o->fd, m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	*ret_n = n > 0 ? (size_t)n : 0;
 	o->total += *ret_n;
 	return n < 0 && errno != EAGAIN && errno != ENOBUFS ? -errno : 0;
+}
+
+int link_out_now(struct link_out *o, const struct iovec *iov, size_t n_iov, size_t *ret_n)
+{
+	const struct msghdr m = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n_iov};
+	return send_now(o, &m, ret_n);
 }
 
 static int queue(struct link_out *o, const void *p, size_t n)
@@ -56,12 +62,10 @@ static int queue(struct link_out *o, const void *p, size_t n)
 							     : buf_append(&o->bytes, p, n);
 }
 
-int link_out_send(struct link_out *o, const struct iovec *iov, size_t n_iov, bool hold)
+/* All but the first done bytes. */
+static int queue_rest(struct link_out *o, const struct iovec *iov, size_t n_iov, size_t done)
 {
-	size_t done = 0;
 	int r = 0;
-	if (!hold && link_out_queued(o) == 0)
-		r = link_out_now(o, iov, n_iov, &done);
 	for (size_t i = 0; r == 0 && i < n_iov; i++) {
 		size_t skip = MIN(done, iov[i].iov_len);
 		done -= skip;
@@ -70,6 +74,41 @@ int link_out_send(struct link_out *o, const struct iovec *iov, size_t n_iov, boo
 				o, (const uint8_t *)iov[i].iov_base + skip, iov[i].iov_len - skip);
 	}
 	return r;
+}
+
+int link_out_send(struct link_out *o, const struct iovec *iov, size_t n_iov, bool hold)
+{
+	size_t done = 0;
+	int r = 0;
+	if (!hold && link_out_queued(o) == 0)
+		r = link_out_now(o, iov, n_iov, &done);
+	return r ? r : queue_rest(o, iov, n_iov, done);
+}
+
+int link_out_with_fds(
+	struct link_out *o, const struct iovec *iov, size_t n_iov, const int *fds, size_t n_fds)
+{
+	CHECK(n_fds > 0 && n_fds <= LINK_OUT_FDS);
+	if (link_out_queued(o))
+		return -EAGAIN;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(LINK_OUT_FDS * sizeof(int))];
+	} control = {0};
+	struct msghdr m = {.msg_iov = (struct iovec *)iov,
+		.msg_iovlen = n_iov,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(n_fds * sizeof(int))};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+	size_t done = 0;
+	int r = send_now(o, &m, &done);
+	if (r == 0 && done == 0)
+		return -EAGAIN;
+	return r ? r : queue_rest(o, iov, n_iov, done);
 }
 
 int link_out_flush(struct link_out *o)

@@ -29,5 +29,11 @@ int link_out_now(
 /* All of it; what the socket does not take, or all where hold is set, is queued. 0, -ENOBUFS where
  * the peer has not read for too long, or another negative errno where the socket is broken. */
 int link_out_send(struct link_out *o, const struct iovec *iov, size_t n_iov, bool hold) MUST_CHECK;
+/* All of it with descriptors (at most LINK_OUT_FDS), or nothing: -EAGAIN where something is queued
+ * or the socket takes nothing now. What it takes not at once of the bytes is queued; else as
+ * link_out_send(). */
+#define LINK_OUT_FDS 4
+int link_out_with_fds(struct link_out *o, const struct iovec *iov, size_t n_iov, const int *fds,
+	size_t n_fds) MUST_CHECK;
 /* As much of the queue as the socket takes: 0, or a negative errno where it is broken. */
 int link_out_flush(struct link_out *o) MUST_CHECK;

@@ -220,6 +220,14 @@ class Client:
         self.send(frame(FRAME_OPEN, number_, struct.pack(">H", op) + b"".join(parts)))
         return number_
 
+    def open_with_fds(self, fds, op, *parts):
+        number_ = self._next
+        self._next += 1
+        self.open_streams[number_] = Answer()
+        payload = struct.pack(">H", op) + b"".join(parts)
+        socket.send_fds(self.socket, [frame(FRAME_OPEN, number_, payload)], fds)
+        return number_
+
     def data(self, stream, data, fin=False):
         """Sends against credit, waiting for it."""
         answer = self.open_streams[stream]

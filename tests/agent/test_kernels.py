@@ -127,6 +127,15 @@ class Kernels(Case):
         self.ok(self.c.call(OP_KERNEL_STOP, tlv(TAG_KERNEL, "k")))
         self.assertEqual(self.cell("say x").generation, 2)
 
+    def test_a_kernel_leaves_no_descriptor(self):
+        def count():
+            return len(os.listdir(f"/proc/{self.agent.process.pid}/fd"))
+
+        before = count()
+        self.kernel()
+        self.c.run_cell("raw 00")  # broke the protocol, so it was killed
+        self.assertTrue(until(lambda: count() == before), (before, count()))
+
     def test_what_a_hostile_kernel_says(self):
         self.kernel()
         for text in ("00" * 12, "0163" + "00" * 10, "010e" + "00" * 10, "0111" + "00" * 10,

@@ -57,7 +57,8 @@ def _silenced(source, last):
 
 
 class Kernel:
-    def __init__(self, fd):
+    def __init__(self, fd=None):
+        """fd is the socket to the agent. A template has none: attach() gives one to its forks."""
         self.interrupts = Interrupts()
         self.channel = wire.Channel(fd, self.interrupts)
         self.stdin = streams.Stdin(self.channel, self.interrupts)
@@ -95,8 +96,14 @@ class Kernel:
         streams.install_outputs()
         figures.install(self.emit)
         os.register_at_fork(
-            before=streams.flush_outputs, after_in_child=self.channel.after_fork_in_child
+            before=streams.flush_outputs,
+            after_in_child=lambda: self.channel.after_fork_in_child(),  # of today's channel
         )
+
+    def attach(self, fd):
+        """In a fork: another agent's end, or the same agent's for another kernel."""
+        self.channel = wire.Channel(out_of_the_way(fd), self.interrupts)
+        self.stdin.attach(self.channel)
 
     def emit(self, mimes, is_result=False, at_end=False):
         """Shows a MIME bundle: at once, or with the end of the cell."""
@@ -311,13 +318,16 @@ class Kernel:
         streams.flush_outputs()
         os._exit(code if code is not None else 130)
 
-    def serve(self):
-        """Until the agent closes the socket."""
-        self.interrupts.install()
+    def send_ready(self):
         ready = wire.tlv(wire.TAG_LANGUAGE, "python")
         ready += wire.tlv(wire.TAG_ENGINE, "ipython" if self._has_ipython else "plain")
         ready += wire.tlv(wire.TAG_VERSION, sys.version.split()[0])
         self.channel.end_cell(wire.frame(wire.READY, ready))
+
+    def serve(self):
+        """Until the agent closes the socket."""
+        self.interrupts.install()
+        self.send_ready()
         while True:
             try:
                 kind, _, payload = self.channel.read()
@@ -339,12 +349,15 @@ class Kernel:
                 return
 
 
-def main():
-    fd = int(os.environ.pop("SCB_KERNEL_FD"))
-    # Out of the way of code that takes low descriptors for its own.
+def out_of_the_way(fd):
+    """Moves a descriptor up, since code takes low ones for its own."""
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
     os.close(fd)
-    kernel = Kernel(high)
+    return high
+
+
+def main():
+    kernel = Kernel(out_of_the_way(int(os.environ.pop("SCB_KERNEL_FD"))))
     kernel.install()
     gc.collect()
     gc.freeze()

@@ -86,6 +86,9 @@ class Stdin:
         builtins.input = self.input
         self.begin(False)
 
+    def attach(self, channel):
+        self._channel = channel
+
     def begin(self, is_open):
         """For each cell: is there any?"""
         if is_open:

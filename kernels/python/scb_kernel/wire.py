@@ -113,6 +113,7 @@ class Channel:
             frames = frames[os.write(self._fd, frames) :]
 
     def after_fork_in_child(self):
-        self.forked = True
         self._lock = threading.Lock()
-        os.close(self._fd)
+        if not self.forked and self._fd is not None:
+            os.close(self._fd)
+        self.forked = True
