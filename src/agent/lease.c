@@ -17,11 +17,15 @@
 
 /* Nobody has ever come: the broker died while it made this sandbox. */
 #define FIRST_LINK_US (60 * USEC_PER_SEC)
+/* A broker that has just come has so long to prolong what is about to run out. */
+#define RENEW_US (2 * USEC_PER_SEC)
 
 static const struct config *config;
 static struct source timer, lifeline;
-static uint64_t lease_until_us, orphan_until_us; /* CLOCK_BOOTTIME; 0: none */
-static bool ever_linked, told_to_end, ran_out;
+static uint64_t lease_until_us, first_link_until_us; /* CLOCK_BOOTTIME; 0: none */
+static bool unlimited;                               /* the last lease given was none */
+static bool told_to_end, ran_out;
+static bool ran_out_busy;
 
 NORETURN void lease_end(const char *why)
 {
@@ -33,8 +37,8 @@ NORETURN void lease_end(const char *why)
 static void arm(void)
 {
 	uint64_t due = lease_until_us;
-	if (orphan_until_us && (!due || orphan_until_us < due))
-		due = orphan_until_us;
+	if (first_link_until_us && (!due || first_link_until_us < due))
+		due = first_link_until_us;
 	struct itimerspec t = {.it_value = {.tv_sec = (time_t)(due / USEC_PER_SEC),
 				       .tv_nsec = (long)(due % USEC_PER_SEC) * 1000}};
 	(void)timerfd_settime(timer.fd, TFD_TIMER_ABSTIME, &t, NULL);
@@ -47,11 +51,13 @@ static void on_timer(struct source *s, uint32_t events)
 	if (read(s->fd, &expirations, sizeof(expirations)) < 0)
 		return;
 	uint64_t now = clock_boottime_us();
-	if (orphan_until_us && now >= orphan_until_us)
-		lease_end(ever_linked ? "no broker has come back" : "no broker has come");
-	ran_out = lease_until_us && now >= lease_until_us;
-	if (ran_out)
+	if (first_link_until_us && now >= first_link_until_us)
+		lease_end("no broker has come");
+	if (lease_until_us && now >= lease_until_us) {
 		lease_until_us = 0;
+		ran_out = true;
+		ran_out_busy = jobs_busy() > 0;
+	}
 	arm();
 }
 
@@ -62,11 +68,23 @@ static void on_lifeline(struct source *s, uint32_t events)
 	lease_end("the broker is gone");
 }
 
-static void set_lease(uint64_t ms)
+static void run_until(uint64_t until_us)
 {
 	ran_out = false;
-	lease_until_us = ms ? clock_boottime_us() + ms * USEC_PER_MSEC : 0;
+	lease_until_us = until_us;
 	arm();
+}
+
+static void set_lease(uint64_t ms)
+{
+	unlimited = ms == 0;
+	run_until(ms ? clock_boottime_us() + ms * USEC_PER_MSEC : 0);
+}
+
+/* The one that it gives itself. */
+static void set_own_lease(void)
+{
+	run_until(clock_boottime_us() + config->orphan_ms * USEC_PER_MSEC);
 }
 
 int lease_init(const struct config *c)
@@ -82,32 +100,37 @@ int lease_init(const struct config *c)
 		r = loop_add(&lifeline, c->lifeline_fd, EPOLLIN);
 	if (r < 0)
 		return r;
-	orphan_until_us = clock_boottime_us() + FIRST_LINK_US;
+	first_link_until_us = clock_boottime_us() + FIRST_LINK_US;
 	set_lease(c->lease_ms);
 	return 0;
 }
 
 void lease_link_up(void)
 {
-	ever_linked = true;
-	orphan_until_us = 0;
-	arm();
+	first_link_until_us = 0;
+	if (unlimited)
+		run_until(0);
+	else
+		run_until(MAX(lease_until_us, clock_boottime_us() + RENEW_US));
 }
 
 void lease_link_down(void)
 {
 	if (config->orphan_ms == 0)
 		lease_end("the link has ended");
-	orphan_until_us = clock_boottime_us() + config->orphan_ms * USEC_PER_MSEC;
-	arm();
+	if (unlimited)
+		set_own_lease();
 }
 
 void lease_end_if_due(void)
 {
 	if (told_to_end)
 		lease_end("the broker said so");
-	if (ran_out && jobs_busy() == 0)
+	if (!ran_out || jobs_busy() > 0)
+		return;
+	if (!ran_out_busy || config->orphan_ms == 0)
 		lease_end("the lease has run out");
+	set_own_lease(); /* whoever asked for the job may still come for what it said */
 }
 
 /* ---- operations ---- */

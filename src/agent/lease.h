@@ -1,6 +1,9 @@
 /* lease.h: when the agent ends itself: its lease has run out and nothing is busy, no broker has
- * come for too long, or one told it to. Times count on CLOCK_BOOTTIME, which goes on while the
- * machine sleeps. Also the operations OP_LEASE, OP_SHUTDOWN and OP_USAGE. */
+ * ever come, or one told it to. With BOOT_ORPHAN_MS 0 it ends with its link; else it goes on
+ * without a broker by the same rule, with a lease of BOOT_ORPHAN_MS after what was still busy when
+ * the lease ran out, or after the link's end where there was no lease. Times count on
+ * CLOCK_BOOTTIME, which goes on while the machine sleeps. Also the operations OP_LEASE, OP_SHUTDOWN
+ * and OP_USAGE. */
 #pragma once
 
 #include "agent/config.h"

@@ -264,7 +264,8 @@ enum wire_boot {
 	BOOT_RLIMIT_NPROC = 15,
 	BOOT_RLIMIT_DATA = 16, /* set in each child when present */
 	BOOT_LEASE_MS = 17,    /* first lease */
-	/* without a link for so long the agent ends itself; 0: at once when a link ends */
+	/* 0: the agent ends with its link; else it goes on without one, with leases of so long
+	 * where it must give itself one (docs/agent-protocol.md) */
 	BOOT_ORPHAN_MS = 18,
 	BOOT_SPOOL_HEAD = 19,
 	BOOT_SPOOL_TAIL = 20,
