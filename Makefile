@@ -4,7 +4,9 @@
 #   make check       build, run every test that this machine can run          (a few minutes)
 #   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients
 #   make fuzz        each fuzz target for FUZZ_SECONDS (60)
-#   make bench       the figures, one line each
+#   make bench       the figures beside a Jupyter kernel's, one line each (BENCH=NAME: one of them)
+#   make soak        a mix of calls for SOAK_MINUTES (2); SOAK=cycles: 1,000 sandboxes made and
+#                    destroyed; SOAK=output: one job that prints 10 GiB
 #   make install     into PREFIX (/usr/local); DESTDIR is honoured; make uninstall undoes it
 #   make format      clang-format every C file
 #   make clean       remove what was built
@@ -16,10 +18,12 @@ export LC_ALL := C.UTF-8
 BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+SOAK ?= mix
+SOAK_MINUTES ?= 2
 PYTHON := /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check check-all fuzz bench install uninstall format clean
+.PHONY: help build run check check-all fuzz bench soak install uninstall format clean
 
 help:
 	@sed -n '3,/^$$/s/^#//p' Makefile
@@ -46,9 +50,14 @@ fuzz:
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check fuzz
 
 bench:
-	@tools/setup build run
+	@tools/setup build run bench
 	@tools/build $(BUILD)
 	@$(PYTHON) bench/run.py $(BUILD)
+
+soak:
+	@tools/setup build run test
+	@tools/build $(BUILD)
+	@SCB_BUILD=$(BUILD) SOAK_MINUTES=$(SOAK_MINUTES) $(PYTHON) tests/soak/soak.py $(SOAK)
 
 # Where it goes. Each of these folders, or the nearest that is there already, must be writable.
 PLACE := $(DESTDIR)$(abspath $(PREFIX))
