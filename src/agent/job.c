@@ -24,6 +24,7 @@
 
 static const struct config *config;
 static struct list jobs = LIST_INIT(jobs);
+static struct list by_id[256]; /* by the first byte of the id, which is random */
 static size_t n_jobs, n_busy;
 
 /* ---- records ---- */
@@ -63,6 +64,7 @@ static void job_free(struct job *j)
 	for (size_t i = 0; i < j->n_notes; i++)
 		free(j->notes[i]);
 	list_remove(&j->node);
+	list_remove(&j->id_node);
 	n_jobs--;
 	free(j);
 }
@@ -90,6 +92,8 @@ static bool reclaim(void)
 void jobs_init(const struct config *c)
 {
 	config = c;
+	for (size_t i = 0; i < ARRAY_SIZE(by_id); i++)
+		list_init(&by_id[i]);
 	spool_init(c->spool_head, c->spool_tail, c->spool_session, reclaim);
 }
 
@@ -105,12 +109,9 @@ size_t jobs_busy(void)
 
 struct job *job_find(const uint8_t id[static JOB_ID])
 {
-	/* From the end: who asks, asks for a new one. */
-	for (struct list *l = jobs.prev; l != &jobs; l = l->prev) {
-		struct job *j = container_of(l, struct job, node);
+	list_for_each (j, next, &by_id[id[0]], struct job, id_node)
 		if (memcmp(j->id, id, JOB_ID) == 0)
 			return j;
-	}
 	return NULL;
 }
 
@@ -160,6 +161,7 @@ struct job *job_new(const uint8_t id[static JOB_ID], enum wire_job_kind kind)
 	timer_init(&j->crowded, on_crowded);
 	timer_init(&j->drain, on_drain);
 	list_append(&jobs, &j->node);
+	list_append(&by_id[id[0]], &j->id_node);
 	n_jobs++;
 	n_busy++;
 	return j;

@@ -28,7 +28,8 @@ struct job_input;
 enum job_cause { CAUSE_NONE, CAUSE_TIMEOUT, CAUSE_CANCELLED, CAUSE_CROWDED };
 
 struct job {
-	struct list node; /* all jobs, oldest first */
+	struct list node;    /* all jobs, oldest first */
+	struct list id_node; /* those whose id begins with the same byte */
 	uint8_t id[JOB_ID];
 	uint8_t digest[SHA256_SIZE]; /* of the request, without how it is waited for */
 	enum wire_job_kind kind;

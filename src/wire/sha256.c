@@ -90,14 +90,14 @@ static void compress(struct sha256 *s, const uint8_t *block)
 	}
 	memcpy(v, s->state, sizeof(v));
 	for (size_t i = 0; i < 64; i++) {
-		uint32_t e = v[4], a = v[0];
-		uint32_t t1 = v[7] + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) +
-			      ((e & v[5]) ^ (~e & v[6])) + K[i] + w[i];
-		uint32_t t2 = (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) +
-			      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-		memmove(v + 1, v, 7 * sizeof(v[0]));
-		v[4] += t1;
-		v[0] = t1 + t2;
+		/* The words a to h stay where they are; their names move on by one a round. */
+		uint32_t a = v[-i & 7], b = v[(1 - i) & 7], c = v[(2 - i) & 7];
+		uint32_t e = v[(4 - i) & 7], f = v[(5 - i) & 7], g = v[(6 - i) & 7];
+		uint32_t t1 = v[(7 - i) & 7] + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) +
+			      ((e & f) ^ (~e & g)) + K[i] + w[i];
+		uint32_t t2 = (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+		v[(3 - i) & 7] += t1;
+		v[(7 - i) & 7] = t1 + t2;
 	}
 	for (size_t i = 0; i < 8; i++)
 		s->state[i] += v[i];
