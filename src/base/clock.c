@@ -28,6 +28,14 @@ uint64_t clock_realtime_us(void)
 	return now_us(CLOCK_REALTIME);
 }
 
+void clock_wait_us(uint64_t us)
+{
+	struct timespec t = {
+		.tv_sec = (time_t)(us / USEC_PER_SEC), .tv_nsec = (long)(us % USEC_PER_SEC) * 1000};
+	while (nanosleep(&t, &t) < 0)
+		;
+}
+
 void clock_rfc3339(uint64_t realtime_us, char ret_text[static CLOCK_RFC3339_SIZE])
 {
 	time_t secs = (time_t)(realtime_us / USEC_PER_SEC);

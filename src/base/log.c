@@ -2,9 +2,11 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const names[] = {"error", "warning", "info", "debug"};
@@ -26,6 +28,40 @@ int log_level_from_text(const char *text, enum log_level *ret_level)
 	return -EINVAL;
 }
 
+static const char *file_path; /* NULL: stderr is no file of ours */
+static size_t file_max, file_size;
+
+static void begin_new_file(void)
+{
+	char old[4096];
+	if (snprintf(old, sizeof(old), "%s.1", file_path) >= (int)sizeof(old))
+		return;
+	(void)rename(file_path, old);
+	int fd = open(file_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) /* better no words than words without end */
+		fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)dup2(fd, STDERR_FILENO);
+		(void)close(fd);
+	}
+	file_size = 0;
+}
+
+static void count_written(size_t n)
+{
+	file_size += n;
+	if (file_path && file_size > file_max)
+		begin_new_file();
+}
+
+void log_bound_file(const char *path, size_t max)
+{
+	struct stat st;
+	file_path = path;
+	file_max = max;
+	count_written(fstat(STDERR_FILENO, &st) == 0 ? (size_t)st.st_size : 0);
+}
+
 void log_msg(enum log_level level, const char *fmt, ...)
 {
 	if (level > threshold)
@@ -42,4 +78,5 @@ void log_msg(enum log_level level, const char *fmt, ...)
 			line[i] = ' ';
 	line[len++] = '\n';
 	(void)!write(STDERR_FILENO, line, len);
+	count_written(len);
 }

@@ -9,6 +9,9 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 void log_set_level(enum log_level level);
 /* "error", "warning", "info", "debug"; 0 or -EINVAL. */
 int log_level_from_text(const char *text, enum log_level *ret_level);
+/* stderr leads to this file (path stays the caller's): once more than max bytes are in it, it
+ * becomes PATH.1, and a new one is begun. */
+void log_bound_file(const char *path, size_t max);
 void log_msg(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #define log_error(...)   log_msg(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -70,6 +70,11 @@ struct policy *policy_new_default(void)
 	return p;
 }
 
+struct policy *policy_copy(const struct policy *p)
+{
+	return xmemdup(p, sizeof(*p));
+}
+
 void policy_free(struct policy *p)
 {
 	free(p);
@@ -87,6 +92,18 @@ void policy_decide(
 struct policy_limits *policy_limits(struct policy *p)
 {
 	return &p->limits;
+}
+
+bool policy_limits_equal(const struct policy *a, const struct policy *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(limit_keys); i++) {
+		const struct limit_key *k = &limit_keys[i];
+		size_t size = k->kind == LIMIT_SIZE ? sizeof(uint64_t) : sizeof(uint32_t);
+		if (memcmp((const char *)&a->limits + k->offset,
+			    (const char *)&b->limits + k->offset, size) != 0)
+			return false;
+	}
+	return true;
 }
 
 static const struct limit_key *find_key(const char *name, size_t n)

@@ -32,10 +32,12 @@ struct policy_limits {
 };
 
 struct policy *policy_new_default(void);
+struct policy *policy_copy(const struct policy *p);
 void policy_free(struct policy *p);
 void policy_decide(
 	const struct policy *p, const struct policy_request *req, struct policy_decision *ret);
 struct policy_limits *policy_limits(struct policy *p);
+bool policy_limits_equal(const struct policy *a, const struct policy *b);
 /* "memory=512M", "pids=64", "workspace=…", "tmp=…", "shm=…", "cpus=…", "timeout_s=…",
  * "idle_ttl_s=…", "sessions=…": the command line's --limit. ERR_INVALID_ARGUMENT names what is
  * accepted. Sizes are checked together: workspace, tmp and shm plus 64 MiB must fit in memory;
