@@ -41,6 +41,28 @@
 /* Idempotency keys remembered at once; each costs about 200 bytes. */
 #define LIMIT_IDEMPOTENCY_KEYS 4096
 
+/* ---- fronts ---- */
+/* Connections to one broker at once: every host of a user, and commands; each costs some 10 KiB. */
+#define LIMIT_FRONTS 64
+/* JSON of HELLO and CONTROL: 16 mounts of two paths, and names. */
+#define LIMIT_FRONT_JSON (192 * KIB)
+/* An answer to CONTROL: 10,000 sessions of 300 bytes. */
+#define LIMIT_FRONT_CONTROL (4 * MIB)
+/* A session's handle. */
+#define LIMIT_FRONT_HANDLE 64
+/* From connect to a whole HELLO: a front sends it at once. */
+#define LIMIT_FRONT_HELLO_US (5 * USEC_PER_SEC)
+/* Unanswered lines that a front keeps for a later broker; above it it reads no more of its host.
+ * Six of the largest. */
+#define LIMIT_FRONT_KEPT (64 * MIB)
+/* Brokers that end, one after the other, without an answer in between: the front then gives its
+ * unanswered requests up, since one of them may be the reason. */
+#define LIMIT_FRONT_DEATHS 10
+/* A broker's start, up to its socket: 10 ms, on a machine that swaps some seconds. */
+#define LIMIT_BROKER_START_US (10 * USEC_PER_SEC)
+/* What a broker writes to its log file before it begins a new one; one older is kept. */
+#define LIMIT_BROKER_LOG (1 * MIB)
+
 /* ---- what the model is given ---- */
 /* stdout and stderr of one answer; a model's tool result is cut near 25,000 tokens. */
 #define LIMIT_ANSWER_TEXT (24 * KIB)

@@ -46,8 +46,8 @@ void call_use_session(struct call *c, struct session *s)
 
 static int no_sessions(struct call *c, struct err *err)
 {
-	const struct err *why = c->server->config.no_sessions;
-	if (why)
+	const struct err *why = &c->conn->no_provider;
+	if (why->code)
 		return err_set(err, why->code, why->errnum, "%s", why->text);
 	return err_set(err, ERR_PROVIDER_UNUSABLE, 0, "no sandbox can be made; see `scb doctor`");
 }
@@ -60,7 +60,7 @@ int call_find_session(struct call *c, bool create, struct err *err)
 	struct session *s = NULL;
 	int r;
 
-	if (!all)
+	if (!all || (!named && !c->conn->profile.provider))
 		return no_sessions(c, err);
 	if (named) {
 		r = sessions_find(all, c->principal, named, &s, err);
@@ -279,7 +279,7 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	c->modern = envelope->modern;
 	c->progress_token = json_incref(envelope->progress_token);
 	c->tool = tool;
-	c->started_us = clock_monotonic_us();
+	c->started_us = clock_monotonic_us() - message->age_us;
 	c->structured = json_object();
 	c->blocks = json_array();
 	buf_init(&c->text, TEXT_MAX);

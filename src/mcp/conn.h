@@ -25,6 +25,7 @@ struct mcp_conn {
 	struct mcp_transport *transport;
 	char *principal, *host;             /* host: "" where it has no name */
 	struct session_profile profile;     /* with copies of its own */
+	struct err no_provider;             /* why the profile has none */
 	char default_session[ID_TEXT_SIZE]; /* "": none yet */
 	struct list calls;                  /* tools/call in flight */
 	unsigned n_calls;

@@ -332,6 +332,8 @@ struct mcp_conn *mcp_conn_new(
 	c->host = xstrdup(config->host ? config->host : "");
 	if (config->profile)
 		session_profile_copy(config->profile, &c->profile);
+	if (config->no_provider)
+		c->no_provider = *config->no_provider;
 	if (config->default_session && id_valid('s', config->default_session))
 		(void)snprintf(c->default_session, sizeof(c->default_session), "%s",
 			config->default_session);

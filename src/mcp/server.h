@@ -20,10 +20,9 @@ struct mcp_config {
 	uv_loop_t *loop;
 	struct policy *policy;
 	struct audit *audit;
-	struct sessions *sessions;     /* NULL: no sandbox can be made … */
-	const struct err *no_sessions; /* … for this reason, which tools then answer */
-	struct outputs *outputs;       /* the same with presented files */
-	const struct err *no_outputs;
+	struct sessions *sessions;    /* NULL: none can be made (tests) */
+	struct outputs *outputs;      /* NULL: no file can be presented … */
+	const struct err *no_outputs; /* … for this reason, which tools then answer */
 };
 
 struct mcp_server;
@@ -39,7 +38,8 @@ struct mcp_conn_config {
 	const char *host;      /* the host's configured name: idempotency keys are of
 				  principal and host; NULL: none */
 	const struct session_profile *profile; /* what sandboxes of it are made with */
-	const char *default_session;           /* from an earlier broker; NULL or "": none */
+	const struct err *no_provider; /* its profile has none, for this reason; else NULL */
+	const char *default_session;   /* from an earlier broker; NULL or "": none */
 };
 /* A connection, with its own default session. */
 struct mcp_conn *mcp_conn_new(struct mcp_server *s, struct mcp_transport *transport,
@@ -49,6 +49,8 @@ struct mcp_message {
 	const char *p; /* NULL: it was too long and thrown away */
 	size_t n;
 	uint64_t number; /* see transport.h; 0 where the transport has none */
+	uint64_t age_us; /* since it came from the client; more than 0 where an earlier broker had
+			    it */
 	struct delivery delivery;
 };
 void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *m);

@@ -75,12 +75,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.loop = &loop,
 		.policy = policy,
 		.audit = audit,
-		.no_sessions = &none,
 		.outputs = outputs,
 	};
 	struct mcp_server *server = mcp_server_new(&config);
-	struct mcp_conn *conn =
-		mcp_conn_new(server, &transport, &(struct mcp_conn_config){.principal = "uid:1"});
+	struct mcp_conn *conn = mcp_conn_new(server, &transport,
+		&(struct mcp_conn_config){.principal = "uid:1", .no_provider = &none});
 
 	/* The first byte is how much comes at once. */
 	struct input in = {data, size};

@@ -25,7 +25,7 @@ static struct mcp_server *server;
 static struct mcp_conn *conn;
 static struct policy *policy;
 static struct audit *audit;
-static const struct err no_sessions = {.code = ERR_PROVIDER_UNUSABLE, .text = "install bubblewrap"};
+static const struct err no_provider = {.code = ERR_PROVIDER_UNUSABLE, .text = "install bubblewrap"};
 static char audit_path[] = "/tmp/test-mcp-XXXXXX";
 
 static json_t *answer; /* the last message sent; NULL: none since ask() */
@@ -60,9 +60,10 @@ static int setup(void **state)
 	assert_int_equal(uv_loop_init(&loop), 0);
 	policy = policy_new_default();
 	assert_int_equal(audit_open(audit_path, &audit, &err), 0);
-	server = mcp_server_new(&(struct mcp_config){
-		.loop = &loop, .policy = policy, .audit = audit, .no_sessions = &no_sessions});
-	conn = mcp_conn_new(server, &transport, &(struct mcp_conn_config){.principal = "uid:1"});
+	server = mcp_server_new(
+		&(struct mcp_config){.loop = &loop, .policy = policy, .audit = audit});
+	conn = mcp_conn_new(server, &transport,
+		&(struct mcp_conn_config){.principal = "uid:1", .no_provider = &no_provider});
 	return 0;
 }
 

@@ -202,7 +202,7 @@ static void do_open(struct call *c)
 {
 	struct err err = {0};
 	struct session *s = NULL;
-	if (!c->server->config.sessions) {
+	if (!c->server->config.sessions || !c->conn->profile.provider) {
 		if (call_find_session(c, true, &err) < 0)
 			call_fail(c, &err);
 		return;

@@ -1,0 +1,56 @@
+/* front_internal.h: shared by fronts.c and frontcontrol.c; nobody else includes it. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "mcp/fronthello.h"
+#include "mcp/fronts.h"
+#include "mcp/frontwire.h"
+#include "mcp/transport.h"
+
+/* One read; a message of usual size is worked on where it was read to. */
+#define FRONT_CHUNK (128 * KIB)
+
+struct fronts {
+	struct fronts_config config;
+	int fd;
+	uv_poll_t listener;
+	uv_timer_t timer; /* late hellos; accepting again after a failure */
+	unsigned handles;
+	bool leaving;
+	struct list fronts;
+	unsigned n_connected, n_live;
+	uint8_t chunk[FRONT_CHUNK];
+};
+
+struct control;
+
+struct front {
+	struct list link;
+	struct fronts *all;
+	struct mcp_transport transport;
+	int fd;
+	uv_poll_t poll;
+	int events;  /* that it is polled for */
+	bool broken; /* nothing can be sent or received any more; the loop closes it */
+	bool greeted;
+	uint64_t since_us; /* CLOCK_MONOTONIC, of the connection */
+	char principal[32];
+	enum front_kind kind;
+	uint8_t id[DELIVERY_FRONT];
+	char session[ID_TEXT_SIZE]; /* its default session; "": none */
+	struct mcp_conn *conn;      /* NULL: a control connection, or not greeted */
+	struct control *control;    /* a CONTROL that is not answered yet */
+	struct buf in, out;
+};
+
+/* One frame out: head and then p[0..n), and a newline where that is wanted. */
+void front_send(
+	struct front *f, const uint8_t *head, size_t head_n, const char *p, size_t n, bool newline);
+void front_send_json(struct front *f, enum front_type type, const json_t *o);
+
+/* A CONTROL frame; answers it now or later. */
+void front_control(struct front *f, const char *p, size_t n);
+/* The connection ends before the answer. */
+void front_control_forget(struct control *c);
