@@ -14,6 +14,11 @@ static const char help[] =
 	"  scb serve [options]           the MCP server on stdin and stdout, for a host to start\n"
 	"  scb run [options] FILE        runs a file in a fresh sandbox and prints its output\n"
 	"  scb run [options] -c CODE     the same with code from the command line\n"
+	"  scb sessions list             the sessions of this user's broker\n"
+	"  scb sessions close HANDLE     ends one of them, or with --all instead of HANDLE every "
+	"one;\n"
+	"                                --principal P (list, close): only those of P, say "
+	"uid:1000\n"
 	"  scb doctor                    what can make sandboxes here, and what to do where it "
 	"cannot\n"
 	"  scb --help | --version\n"
@@ -26,11 +31,13 @@ static const char help[] =
 	"                         of sessions: idle_ttl_s=900, absolute_ttl_s=86400, sessions=32,\n"
 	"                         sessions_principal=8; of presented files: outputs=1G\n"
 	"  --provider NAME        auto, bubblewrap or local; default: $BROKER_PROVIDER, else auto\n"
-	"  --state DIR            audit log; default: $XDG_STATE_HOME/scb, else "
-	"~/.local/state/scb\n"
+	"  --state DIR            audit log, sessions, and one broker that all hosts share; "
+	"default:\n"
+	"                         $XDG_STATE_HOME/scb, else ~/.local/state/scb (of sessions, too)\n"
 	"  --outputs DIR          where presented files go; default: ~/scb-outputs\n"
 	"  --log-level LEVEL      error, warning, info or debug, on stderr; default: warning\n"
-	"  --solo                 serve: everything in one process (the only mode so far)\n"
+	"  --name NAME            of the host: its idempotency keys are its own\n"
+	"  --solo                 everything in one process, without a broker; ends with it\n"
 	"Options of run:\n"
 	"  --language LANGUAGE    python or shell; default: by the file's name, else python\n"
 	"  --timeout SECONDS      ends the program after so long; default: --limit timeout_s, "
@@ -51,6 +58,8 @@ static const struct command {
 } commands[] = {
 	{"serve", cli_serve},
 	{"run", cli_run},
+	{"sessions", cli_sessions},
+	{"broker", cli_broker}, /* for start.c alone: not in the help */
 	{"doctor", cli_doctor},
 };
 

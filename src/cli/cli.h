@@ -9,6 +9,8 @@ int cli_main(int argc, char **argv);
 /* The commands. argv[0] is the command's own name. */
 int cli_serve(int argc, char **argv);
 int cli_run(int argc, char **argv);
+int cli_sessions(int argc, char **argv);
+int cli_broker(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
 /* Prints the help, all of it, to stdout. */

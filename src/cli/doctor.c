@@ -117,7 +117,7 @@ static bool examine(const struct provider *p, const char *remark, struct policy 
 	return usable;
 }
 
-static const struct option_def options[] = {{0}};
+static const struct option_table options[] = {{0}};
 
 int cli_doctor(int argc, char **argv)
 {
@@ -126,7 +126,7 @@ int cli_doctor(int argc, char **argv)
 	struct err err = {0};
 	if (options_want_help(argc, argv, options))
 		return cli_help();
-	if (options_parse(argc, argv, options, NULL, NULL, &err) < 0)
+	if (options_parse(argc, argv, options, NULL, &err) < 0)
 		return cli_failed(&err);
 
 	bool any = false;

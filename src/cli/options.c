@@ -8,90 +8,88 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "mcp/fronthello.h"
 
-static const struct option_def *find(const struct option_def *defs, const char *text, size_t n)
+/* The option whose name is text[0..n), and whose table it is in. */
+static const struct option_def *find(
+	const struct option_table *tables, const char *text, size_t n, void **ret_user)
 {
-	for (; defs->name; defs++)
-		if (strlen(defs->name) == n && strncmp(defs->name, text, n) == 0)
-			return defs;
+	for (const struct option_table *t = tables; t->defs; t++)
+		for (const struct option_def *d = t->defs; d->name; d++)
+			if (strlen(d->name) == n && strncmp(d->name, text, n) == 0) {
+				*ret_user = t->user;
+				return d;
+			}
 	return NULL;
 }
 
-int options_parse(int argc, char **argv, const struct option_def *defs,
-	int (*positional)(void *user, const char *value, struct err *err), void *user,
-	struct err *err)
+static int unknown(const char *what, const char *text, struct err *err)
+{
+	return err_set(err, ERR_INVALID_ARGUMENT, 0, "%s%.100s\"; `scb --help` tells what there is",
+		what, text);
+}
+
+/* The option at argv[*i], with its value. */
+static int parse_option(
+	int argc, char **argv, int *i, const struct option_table *tables, struct err *err)
+{
+	const char *text = argv[*i];
+	size_t n = strcspn(text, "=");
+	void *user = NULL;
+	const struct option_def *d = find(tables, text, n, &user);
+	const char *value = text[n] ? text + n + 1 : NULL;
+	if (!d)
+		return unknown("unknown option \"", text, err);
+	if (!d->value && value)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0, "option %s takes no value", d->name);
+	if (d->value && !value && ++*i < argc)
+		value = argv[*i];
+	if (d->value && !value)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0, "option %s needs a value: %s %s",
+			d->name, d->name, d->value);
+	return d->set(user, value, err);
+}
+
+int options_parse(int argc, char **argv, const struct option_table *tables,
+	int (*positional)(void *user, const char *value, struct err *err), struct err *err)
 {
 	bool options = true;
 	for (int i = 1; i < argc; i++) {
 		const char *text = argv[i];
+		int r;
 		if (options && strcmp(text, "--") == 0) {
 			options = false;
 			continue;
 		}
-		int r;
-		if (!options || text[0] != '-' || !text[1]) {
-			if (!positional)
-				return err_set(err, ERR_INVALID_ARGUMENT, 0,
-					"unexpected argument \"%.100s\"; `scb --help` tells what "
-					"there is",
-					text);
-			r = positional(user, text, err);
-		} else {
-			size_t n = strcspn(text, "=");
-			const struct option_def *d = find(defs, text, n);
-			const char *value = text[n] ? text + n + 1 : NULL;
-			if (!d)
-				return err_set(err, ERR_INVALID_ARGUMENT, 0,
-					"unknown option %.100s; `scb --help` tells what there is",
-					text);
-			if (!d->value && value)
-				return err_set(err, ERR_INVALID_ARGUMENT, 0,
-					"option %s takes no value", d->name);
-			if (d->value && !value && ++i < argc)
-				value = argv[i];
-			if (d->value && !value)
-				return err_set(err, ERR_INVALID_ARGUMENT, 0,
-					"option %s needs a value: %s %s", d->name, d->name,
-					d->value);
-			r = d->set(user, value, err);
-		}
+		if (options && text[0] == '-' && text[1])
+			r = parse_option(argc, argv, &i, tables, err);
+		else if (positional)
+			r = positional(tables->user, text, err);
+		else
+			r = unknown("unexpected argument \"", text, err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-bool options_want_help(int argc, char **argv, const struct option_def *defs)
+bool options_want_help(int argc, char **argv, const struct option_table *tables)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		void *user;
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return true;
-		const struct option_def *d = find(defs, argv[i], strlen(argv[i]));
+		const struct option_def *d = find(tables, argv[i], strlen(argv[i]), &user);
 		i += d && d->value;
 	}
 	return false;
-}
-
-/* A name becomes a path in the sandbox and stands in what models read. */
-static bool mount_name_ok(const char *name, size_t n)
-{
-	if (n == 0 || n > 64 || name[0] == '.' || name[0] == '-')
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		char c = name[i];
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-			    c == '_' || c == '-' || c == '.'))
-			return false;
-	}
-	return true;
 }
 
 int options_mount(const char *text, const struct sandbox_mount *have, size_t n_have,
 	struct sandbox_mount *ret, struct err *err)
 {
 	const char *eq = strchr(text, '=');
-	if (!eq || !mount_name_ok(text, (size_t)(eq - text)))
+	if (!eq || !front_mount_name_valid(text, (size_t)(eq - text)))
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
 			"mount \"%.100s\" is not NAME=DIR with a name of up to 64 letters, digits, "
 			"\"_\", \"-\" and \".\"",

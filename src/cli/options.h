@@ -14,14 +14,21 @@ struct option_def {
 	int (*set)(void *user, const char *value, struct err *err);
 };
 
+/* Options that belong together; user is given to their set(). */
+struct option_table {
+	const struct option_def *defs; /* NULL ends a list of tables */
+	void *user;
+};
+
 /* Calls set() of each option, in order, and positional() (may be NULL: none accepted) for what is
- * no option; "--" ends the options. ERR_INVALID_ARGUMENT says what is wrong. */
-int options_parse(int argc, char **argv, const struct option_def *defs,
-	int (*positional)(void *user, const char *value, struct err *err), void *user,
+ * no option, with the first table's user; "--" ends the options. ERR_INVALID_ARGUMENT says what is
+ * wrong. */
+int options_parse(int argc, char **argv, const struct option_table *tables,
+	int (*positional)(void *user, const char *value, struct err *err),
 	struct err *err) MUST_CHECK;
 
 /* Is --help or -h among the options (not as another's value)? */
-bool options_want_help(int argc, char **argv, const struct option_def *defs);
+bool options_want_help(int argc, char **argv, const struct option_table *tables);
 
 /* A mount from NAME=DIR: the name is checked, DIR must exist; both owned by *ret. */
 int options_mount(const char *text, const struct sandbox_mount *have, size_t n_have,

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/str.h"
 
 /* Private directories: "b-" and an id. */
@@ -158,6 +161,108 @@ int paths_runtime(char **ret, int *ret_lock, struct err *err)
 	*ret = TAKE_PTR(dir);
 	return 0;
 }
+
+/* ---- the one of a state directory ---- */
+
+/* Another process's sweep holds it for a moment. */
+#define RUNTIME_TRIES   100
+#define RUNTIME_WAIT_US (20 * USEC_PER_MSEC)
+
+#define BOOT_ID_SIZE 37
+
+static const char *boot_id(void)
+{
+	static char text[BOOT_ID_SIZE];
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fd_read_full(fd, text, BOOT_ID_SIZE - 1) < 0)
+		(void)snprintf(text, sizeof(text), "unknown");
+	return text;
+}
+
+/* What the file "runtime" says, if it was written since the machine started; else NULL. */
+static char *recorded(const char *state)
+{
+	char text[PATH_MAX + 64];
+	_cleanup_free_ char *path = xasprintf("%s/runtime", state);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return NULL;
+	text[n] = '\0';
+	char *dir = strchr(text, ' '), *end = strchr(text, '\n');
+	if (!dir || !end || end < dir)
+		return NULL;
+	*dir++ = *end = '\0';
+	return strcmp(text, boot_id()) == 0 && dir[0] == '/' ? xstrdup(dir) : NULL;
+}
+
+/* Locks a directory that is there. The descriptor, or a negative errno. */
+static int lock_again(const char *dir)
+{
+	int lock = -EWOULDBLOCK;
+	for (unsigned i = 0; i < RUNTIME_TRIES && lock == -EWOULDBLOCK; i++) {
+		if (i)
+			clock_wait_us(RUNTIME_WAIT_US);
+		lock = lock_in(dir, O_CREAT);
+	}
+	if (lock < 0)
+		return lock;
+	/* A sweep may have removed it just before. */
+	_cleanup_free_ char *path = xasprintf("%s/lock", dir);
+	struct stat locked, named;
+	if (fstat(lock, &locked) == 0 && lstat(path, &named) == 0 &&
+		locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
+		return lock;
+	fd_closep(&lock);
+	return -ENOENT;
+}
+
+int paths_runtime_of_state(const char *state, char **ret, int *ret_lock, struct err *err)
+{
+	struct stat st;
+	_cleanup_free_ char *dir = recorded(state);
+	if (dir && lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+		!(st.st_mode & 0077)) {
+		int lock = lock_again(dir);
+		if (lock >= 0) {
+			*ret_lock = lock;
+			*ret = TAKE_PTR(dir);
+			return 0;
+		}
+	}
+	_cleanup_free_ char *made = NULL;
+	_cleanup_close_ int lock = -1;
+	int r = paths_runtime(&made, &lock, err);
+	if (r < 0)
+		return r;
+	_cleanup_free_ char *line = xasprintf("%s %s\n", boot_id(), made);
+	r = paths_write(state, "runtime", line, strlen(line), err);
+	if (r < 0) {
+		paths_runtime_remove(made);
+		return r;
+	}
+	*ret_lock = TAKE_FD(lock);
+	*ret = TAKE_PTR(made);
+	return 0;
+}
+
+int paths_write(const char *state, const char *name, const void *p, size_t n, struct err *err)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", state, name);
+	_cleanup_free_ char *new = xasprintf("%s/.%s", state, name);
+	(void)unlink(new);
+	_cleanup_close_ int fd =
+		open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : fd_write_full(fd, p, n);
+	if (r == 0 && rename(new, path) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	(void)unlink(new);
+	return err_set(err, ERR_IO, -r, "%.300s cannot be written: %s", path, strerror(-r));
+}
+
+/* ---- sweeping ---- */
 
 /* Is there nothing but the lock? */
 static bool only_lock_left(const char *dir)

@@ -11,6 +11,14 @@ int paths_outputs(const char *given, char **ret, struct err *err) MUST_CHECK;
  * /run/scb for root, else /tmp/scb-UID: made 0700, owner and mode checked. *ret_lock is a
  * descriptor that marks it as in use until the process ends. */
 int paths_runtime(char **ret, int *ret_lock, struct err *err) MUST_CHECK;
+/* The same for the broker of a state directory: the one that its last broker had, since sandboxes
+ * that live on are found there; a new one after a boot, and where it is gone. The file "runtime" in
+ * the state directory names it. To be called under the state directory's lock. */
+int paths_runtime_of_state(
+	const char *state, char **ret, int *ret_lock, struct err *err) MUST_CHECK;
+/* Replaces a small file of the state directory, mode 0600, in one step. */
+int paths_write(
+	const char *state, const char *name, const void *p, size_t n, struct err *err) MUST_CHECK;
 /* Calls fn for each private directory whose process is gone, and removes it where nothing is left
  * in it then. */
 void paths_sweep(const char *own, void (*fn)(const char *dir));

@@ -11,18 +11,16 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "cli/options.h"
+#include "cli/settings.h"
 #include "mcp/base64.h"
 
-#define SERVE_ARGS_MAX 128
 /* New output is printed about so often while the program runs. */
 #define WAIT_S 0.5
 
 enum { STATUS_FAILED = 1, STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128 };
 
 struct run {
-	char *serve[SERVE_ARGS_MAX]; /* "scb serve …": what is given on */
-	size_t n_serve;
+	struct settings settings;
 	const char *code_text, *file, *language;
 	uint64_t timeout_s; /* 0: the server's own, by --limit */
 	bool timeout_given;
@@ -32,35 +30,6 @@ struct run {
 };
 
 /* ---- options ---- */
-
-static int pass_on(struct run *r, const char *name, const char *value, struct err *err)
-{
-	if (r->n_serve + 3 > SERVE_ARGS_MAX)
-		return err_set(err, ERR_INVALID_ARGUMENT, 0, "too many options");
-	r->serve[r->n_serve++] = xstrdup(name);
-	r->serve[r->n_serve++] = xstrdup(value);
-	return 0;
-}
-
-#define PASS_ON(fn, name)                                                                          \
-	static int fn(void *user, const char *value, struct err *err)                              \
-	{                                                                                          \
-		return pass_on(user, name, value, err);                                            \
-	}
-PASS_ON(set_mount, "--mount")
-PASS_ON(set_provider, "--provider")
-PASS_ON(set_state, "--state")
-PASS_ON(set_outputs, "--outputs")
-PASS_ON(set_log_level, "--log-level")
-
-/* A time limit given for every call holds here too, instead of this command's own. */
-static int set_limit(void *user, const char *value, struct err *err)
-{
-	struct run *r = user;
-	if (str_starts(value, "timeout_s=") && !r->timeout_given)
-		r->timeout_s = 0;
-	return pass_on(r, "--limit", value, err);
-}
 
 static int set_code(void *user, const char *value, struct err *err)
 {
@@ -100,18 +69,31 @@ static int set_file(void *user, const char *value, struct err *err)
 	return 0;
 }
 
-static const struct option_def options[] = {
+static const struct option_def own_options[] = {
 	{"-c", "CODE", set_code},
 	{"--language", "LANGUAGE", set_language},
 	{"--timeout", "SECONDS", set_timeout},
-	{"--mount", "NAME=DIR", set_mount},
-	{"--limit", "NAME=VALUE", set_limit},
-	{"--provider", "NAME", set_provider},
-	{"--state", "DIR", set_state},
-	{"--outputs", "DIR", set_outputs},
-	{"--log-level", "LEVEL", set_log_level},
 	{0},
 };
+
+/* A time limit given for every call holds here too, instead of this command's own. */
+static void heed_limits(struct run *r)
+{
+	for (size_t i = 0; i < r->settings.n_limits; i++)
+		if (str_starts(r->settings.limits[i], "timeout_s=") && !r->timeout_given)
+			r->timeout_s = 0;
+}
+
+/* Its server: a front of the broker, whose session ends with it, or one process with --solo. */
+static int start_server(struct run *r, int *ret_status, struct err *err)
+{
+	_cleanup_arglist_ struct arglist argv = {0};
+	arglist_add(&argv, "/proc/self/exe");
+	arglist_add(&argv, "serve");
+	settings_args(&r->settings, &argv);
+	arglist_add(&argv, "--for-run");
+	return client_start(argv.v, &r->client, ret_status, err);
+}
 
 /* ---- what runs ---- */
 
@@ -310,25 +292,28 @@ int cli_run(int argc, char **argv)
 	struct err err = {0};
 	int status = 0;
 	_cleanup_buf_ struct buf code = BUF_INIT(LIMIT_CODE);
-	if (options_want_help(argc, argv, options))
+	const struct option_table tables[] = {
+		{own_options, &r}, {settings_options, &r.settings}, {0}};
+	if (options_want_help(argc, argv, tables))
 		return cli_help();
-	r.serve[r.n_serve++] = xstrdup("/proc/self/exe");
-	r.serve[r.n_serve++] = xstrdup("serve");
+	settings_init(&r.settings);
 
-	int e = options_parse(argc, argv, options, set_file, &r, &err);
+	int e = options_parse(argc, argv, tables, set_file, &err);
+	if (e == 0)
+		e = settings_check(&r.settings, &err);
 	if (e == 0 && !r.file == !r.code_text)
 		e = err_set(&err, ERR_INVALID_ARGUMENT, 0, "give a file to run, or -c and code");
 	if (e == 0 && r.code_text && buf_append_str(&code, r.code_text) < 0)
 		e = err_set(&err, ERR_LIMIT_REACHED, 0, "the code is too long");
 	if (e == 0 && r.file)
 		e = read_file(r.file, &code, &err);
+	heed_limits(&r);
 	if (e == 0)
-		e = client_start(r.serve, &r.client, &status, &err);
+		e = start_server(&r, &status, &err);
 	if (e == 0)
 		e = run_program(&r, (const char *)code.data, code.len, &err);
 	(void)client_close(r.client);
-	for (size_t i = 0; i < r.n_serve; i++)
-		free(r.serve[i]);
+	settings_done(&r.settings);
 	free(r.job);
 	if (status > 0) /* the server has said why */
 		return status;

@@ -15,6 +15,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,7 @@ class Place:
         self.state = self.folder("home", "state")
         self.run = self.folder("run")
         atexit.register(shutil.rmtree, self.top, True)
+        atexit.register(self.end)  # before the folders go
 
     def folder(self, *names):
         path = os.path.join(self.top, *names)
@@ -121,8 +123,39 @@ class Place:
         return [*self.prefix, os.path.join(self.bin, "scb"), *arguments]
 
     def serve(self, *arguments, **env):
-        """Starts `scb serve`; the client is not initialized yet."""
-        return Client(self.command("serve", *arguments), self.environment(**env), cwd=self.home)
+        """Starts `scb serve`; the client is not initialized yet. Its pid is the broker's."""
+        env = self.environment(**env)
+        client = Client(self.command("serve", *arguments), env, cwd=self.home)
+        if "--solo" not in arguments:
+            state = os.path.join(env.get("XDG_STATE_HOME", self.state), "scb")
+            if "--state" in arguments:
+                state = arguments[arguments.index("--state") + 1]
+            client.server = lambda: self.broker(state)
+        return client
+
+    def broker(self, state=None):
+        """The broker of a state directory: its pid, None where there is none."""
+        try:
+            with open(os.path.join(state or os.path.join(self.state, "scb"), "broker.json")) as f:
+                pid = json.load(f)["pid"]
+            return pid if alive(pid) else None
+        except (OSError, ValueError):
+            return None
+
+    def end(self):
+        """Ends every broker of this place with all its sandboxes."""
+        for path in glob.glob(os.path.join(self.top, "**", "broker.json"), recursive=True):
+            state = os.path.dirname(path)
+            pid = self.broker(state)
+            if pid is None:
+                continue
+            done = self.scb("sessions", "close", "--all", "--state", state)
+            try:
+                os.kill(self.broker(state) or pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+            if done.returncode != 0 or not until(lambda: not alive(pid), 5):
+                raise AssertionError(f"the broker {pid} of {state} does not end: {done}")
 
     def scb(self, *arguments, timeout=60, **env):
         """Runs another command to its end."""
@@ -140,13 +173,15 @@ class Place:
     def sandbox_ids(self):
         return {e["sandboxId"] for e in self.audit() if e.get("sandboxId")}
 
-    def leftovers(self, gone_pids=(), broker=None):
-        """What is still there of every sandbox that this place's brokers made; broker may live on."""
+    def leftovers(self, gone_pids=(), *spared):
+        """What is still there of every sandbox that this place's brokers made; processes that are spared
+        may live on, and the socket of a broker with them."""
         found = [f"process {pid}: {command_line(pid)}" for pid in gone_pids if alive(pid)]
         ids = self.sandbox_ids()
         for where, dirs, names in os.walk(self.run):
             found += [os.path.join(where, n) for n in dirs + names if any(i in n for i in ids)]
-            found += [os.path.join(where, n) for n in names if is_socket(os.path.join(where, n))]
+            found += [os.path.join(where, n) for n in names
+                      if is_socket(os.path.join(where, n)) and not (spared and n == "broker")]
         for where, dirs, _ in os.walk("/sys/fs/cgroup"):
             found += [os.path.join(where, d) for d in dirs if any(i in d for i in ids)]
         with open("/proc/self/mountinfo") as f:
@@ -157,7 +192,7 @@ class Place:
         if self.prefix:  # a uid of its own: nothing else may run under it
             for entry in os.listdir("/proc"):
                 try:
-                    if not entry.isdigit() or int(entry) == broker:
+                    if not entry.isdigit() or int(entry) in spared:
                         continue
                     if os.stat("/proc/" + entry).st_uid == self.uid and alive(entry):
                         found.append(f"process {entry} of uid {self.uid}: {command_line(entry)}")
@@ -249,6 +284,7 @@ class Case(unittest.TestCase):
         client, place = cls.client, cls.place
         below = descendants(client.pid)
         took = client.close()
+        place.end()
         assert not client.faults, f"stdout held what is no protocol: {client.faults[:5]}"
         assert client.proc.returncode == 0, f"exit status {client.proc.returncode}" + client.explain()
         assert took < (10 if SANITIZED else 2), f"ended only {took:.1f} s after EOF"

@@ -102,9 +102,14 @@ class Client:
         self.envelope = None      # the modern era's _meta
         self.proc = subprocess.Popen(argv, env=env, cwd=cwd, stdin=subprocess.PIPE, bufsize=0,
                                      stdout=subprocess.PIPE, stderr=self.stderr, start_new_session=True)
-        self.pid = self.proc.pid
+        self.server = None        # tells the pid of the broker that the process is a front of
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
+
+    @property
+    def pid(self):
+        """Whose children the sandboxes are: the broker, or the process itself."""
+        return (self.server and self.server()) or self.proc.pid
 
     # -- reading
 
@@ -238,7 +243,8 @@ class Client:
         return self.proc.poll() is None
 
     def rss(self):
-        return memory(self.pid)
+        """Of the broker and, where there is one, of the front."""
+        return sum(memory(pid) for pid in {self.pid, self.proc.pid})
 
     def errors(self):
         self.stderr.seek(0)

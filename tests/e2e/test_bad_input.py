@@ -341,7 +341,7 @@ class Unusable(unittest.TestCase):
 
     def refusal(self, *arguments, **env):
         """What a call answers, or what serve said when it refused to start."""
-        client = self.place.serve(*arguments, **env)
+        client = self.place.serve("--solo", *arguments, **env)
         try:
             client.initialize()
             r = client.tool("run_command", command="true", timeout=30)
@@ -411,7 +411,7 @@ class NoInterpreter(unittest.TestCase):
     def test_no_python(self):
         """no Python in the sandbox: the answer names it; commands still run"""
         with changed_bin(self, "rm /usr/bin/python3*") as place:
-            client = place.serve()
+            client = place.serve("--solo")
             try:
                 client.initialize()
                 r = client.tool("run_command", command="command -v python3 || echo none")

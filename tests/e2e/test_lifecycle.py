@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Beginnings and ends: nothing may stay behind, whatever ends the broker."""
+"""Beginnings and ends: nothing may stay behind, whatever ends the broker. Of one process (--solo): what
+fronts and their broker add is in test_front.py."""
 import hashlib
 import json
 import os
@@ -23,7 +24,7 @@ class Ends(unittest.TestCase):
         return self.client.explain() if self.client else ""
 
     def serve(self, *arguments):
-        self.client = self.place.serve(*arguments)
+        self.client = self.place.serve("--solo", *arguments)
         self.client.initialize()
         return self.client
 
@@ -52,7 +53,7 @@ class Ends(unittest.TestCase):
 
     def test_eof_at_once(self):
         """end of input before anything was said"""
-        self.client = self.place.serve()
+        self.client = self.place.serve("--solo")
         self.assertLess(self.client.close(), 2)
         self.assertEqual(0, self.client.proc.returncode)
 
@@ -79,7 +80,7 @@ class Ends(unittest.TestCase):
 
     def test_stdout_closed(self):
         """a client that reads no more: the broker ends, and is not killed by SIGPIPE"""
-        proc = subprocess.Popen(self.place.command("serve"), env=self.place.environment(), stdin=subprocess.PIPE,
+        proc = subprocess.Popen(self.place.command("serve", "--solo"), env=self.place.environment(), stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize",
                  "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
@@ -128,7 +129,7 @@ class Ends(unittest.TestCase):
                     if alive(p) and not any("scb-agent" in harness.command_line(d) for d in descendants(int(p)))]
 
         for wait_s in (0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.05):
-            c = place.serve("--mount", f"m={marked}")
+            c = place.serve("--solo", "--mount", f"m={marked}")
             c.initialize()
             c.start("run_command", command="sleep 100")
             time.sleep(wait_s)
@@ -144,7 +145,7 @@ class Ends(unittest.TestCase):
                 except ProcessLookupError:
                     pass  # its namespace's first process has just gone
         # groups that no record names yet are left alone for ten seconds
-        self.assertTrue(until(lambda: place.serve().close() is not None and not place.leftovers(), 25, 0.5),
+        self.assertTrue(until(lambda: place.serve("--solo").close() is not None and not place.leftovers(), 25, 0.5),
                         place.leftovers())
 
     def test_kill_9(self):
@@ -199,7 +200,7 @@ class Ends(unittest.TestCase):
         self.place.bin = hidden
         # uids of its own: claims of brokers that see another /run are not seen here
         for env in ({}, {"XDG_RUNTIME_DIR": None}):
-            c = self.client = self.place.serve(**env, SCB_UID_RANGE="2000200000-2000200003")
+            c = self.client = self.place.serve("--solo", **env, SCB_UID_RANGE="2000200000-2000200003")
             c.initialize()
             r = c.tool("run_code", language="python", code="6 * 7")
             self.assertFalse(r.is_error, r.text)

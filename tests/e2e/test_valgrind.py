@@ -21,7 +21,7 @@ class Valgrind(unittest.TestCase):
         log = os.path.join(place.folder("log"), "valgrind")
         place.prefix += ["valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect", "--track-fds=yes",
                          "--error-exitcode=9", f"--log-file={log}"]
-        c = place.serve()
+        c = place.serve("--solo")
         try:
             c.modern().request("server/discover").result(30)
             c.envelope = None

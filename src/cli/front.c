@@ -1,0 +1,462 @@
+/* front.c: a front: carries one host's MCP messages to the broker and back, and outlives it.
+ *
+ * It reads nothing in them. Each line of the host gets a number and is kept until the broker has
+ * answered it or said that no answer comes; a broker that has died is replaced, and given what is
+ * still kept, in order. So cancellations come after what they cancel, and an answer that the host
+ * has had is never asked for again. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/paths.h"
+#include "cli/reach.h"
+#include "cli/serve.h"
+#include "mcp/frontwire.h"
+#include "mcp/jsonrpc.h"
+#include "mcp/lines.h"
+
+#define CHUNK (128 * KIB)
+/* After the host's end: the broker closes the connection once it has let go of what ran. */
+#define BYE_US (2 * USEC_PER_SEC)
+
+/* A line of the host, as the frame that is sent. */
+struct kept {
+	struct kept *next;
+	uint64_t number, came_us;
+	uint8_t flags;
+	bool sent; /* begun to be: a broker may have it */
+	size_t n;  /* of the line */
+	uint8_t frame[];
+};
+
+struct front {
+	const struct settings *settings;
+	char *state;
+	struct front_hello hello;
+	int in, out, sock; /* sock -1: no broker at the moment */
+	bool in_ended, out_gone, leaving, said_bye;
+	struct lines lines;
+	struct kept *first, *last;
+	struct kept *unsent; /* the first that is not all sent; NULL: none */
+	size_t unsent_at;    /* so many bytes of it are */
+	size_t kept_bytes, unsent_bytes;
+	uint64_t last_number;
+	unsigned deaths;  /* of brokers, without an answer in between */
+	struct buf from;  /* the broker's bytes that are no whole frame yet */
+	struct buf queue; /* for the host, which has not taken it yet */
+	char chunk[CHUNK];
+};
+
+/* ---- to the host ---- */
+
+static void flush_queue(struct front *f)
+{
+	size_t done = 0;
+	while (done < f->queue.len && !f->out_gone) {
+		ssize_t n = write(f->out, f->queue.data + done, f->queue.len - done);
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno == EAGAIN)
+			break;
+		else if (errno != EINTR)
+			f->out_gone = true;
+	}
+	buf_consume(&f->queue, done);
+	if (f->queue.len == 0 && f->queue.cap > CHUNK)
+		buf_done(&f->queue);
+}
+
+/* A line with its newline. */
+static void give(struct front *f, const char *p, size_t n)
+{
+	if (f->queue.len == 0 && !f->out_gone) {
+		ssize_t done = write(f->out, p, n);
+		if (done < 0 && errno != EAGAIN && errno != EINTR)
+			f->out_gone = true;
+		if (done > 0) {
+			p += done;
+			n -= (size_t)done;
+		}
+	}
+	/* the queue has room for one read of the broker beyond its limit: see watch() */
+	if (n > 0 && !f->out_gone && buf_append(&f->queue, p, n) < 0)
+		f->out_gone = true;
+}
+
+/* ---- what is kept ---- */
+
+static size_t frame_size(const struct kept *k)
+{
+	return FRONT_MESSAGE_HEAD + k->n;
+}
+
+static void keep(void *user, const char *line, size_t n)
+{
+	struct front *f = user;
+	struct kept *k = xmalloc(sizeof(*k) + FRONT_MESSAGE_HEAD + n);
+	*k = (struct kept){.number = ++f->last_number,
+		.came_us = clock_monotonic_us(),
+		.flags = line ? 0 : FRONT_TOO_LONG,
+		.n = n};
+	frontwire_message_head(k->number, k->flags, 0, n, k->frame);
+	if (n)
+		memcpy(k->frame + FRONT_MESSAGE_HEAD, line, n);
+	if (f->last)
+		f->last->next = k;
+	else
+		f->first = k;
+	f->last = k;
+	if (!f->unsent)
+		f->unsent = k;
+	f->kept_bytes += frame_size(k);
+	f->unsent_bytes += frame_size(k);
+}
+
+/* That number is dealt with. False: it is not kept. */
+static bool drop(struct front *f, uint64_t number)
+{
+	struct kept *before = NULL, *k = f->first;
+	for (; k && k->number != number; k = k->next)
+		before = k;
+	if (!k || k == f->unsent) /* what is not all sent cannot be answered */
+		return false;
+	if (before)
+		before->next = k->next;
+	else
+		f->first = k->next;
+	if (f->last == k)
+		f->last = before;
+	f->kept_bytes -= frame_size(k);
+	free(k);
+	f->deaths = 0;
+	return true;
+}
+
+/* Answers a kept line that no broker will. */
+static void answer_failure(struct front *f, const struct kept *k, const char *text)
+{
+	struct jsonrpc_msg m = {0};
+	struct jsonrpc_error e = {0};
+	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
+	if (k->flags & FRONT_TOO_LONG ||
+		jsonrpc_parse((const char *)k->frame + FRONT_MESSAGE_HEAD, k->n, &m, &e) < 0) {
+		jsonrpc_error_done(&e);
+		return;
+	}
+	if (m.kind == JSONRPC_REQUEST) {
+		jsonrpc_error_set(&e, JSONRPC_INTERNAL, "%s", text);
+		e.id = m.id;
+		json_t *message = jsonrpc_error_message(&e);
+		CHECK(jsonrpc_encode(message, &out) == 0 && buf_append(&out, "\n", 1) == 0);
+		json_decref(message);
+		give(f, (const char *)out.data, out.len);
+	}
+	jsonrpc_msg_done(&m);
+}
+
+/* Answers all that is kept. */
+static void give_up(struct front *f, const char *text)
+{
+	log_error("%s", text);
+	for (struct kept *k = f->first, *next; k; k = next) {
+		next = k->next;
+		answer_failure(f, k, text);
+		free(k);
+	}
+	f->first = f->last = f->unsent = NULL;
+	f->unsent_at = f->kept_bytes = f->unsent_bytes = 0;
+	f->deaths = 0;
+}
+
+/* ---- to the broker ---- */
+
+static void lose_broker(struct front *f)
+{
+	fd_closep(&f->sock);
+	buf_done(&f->from);
+	f->unsent = f->first;
+	f->unsent_at = 0;
+	f->unsent_bytes = f->kept_bytes;
+	for (struct kept *k = f->first; k; k = k->next)
+		if (k->sent)
+			k->flags |= FRONT_REPLAYED;
+}
+
+#define PARTS_MAX 16
+
+/* So many bytes more are out. */
+static void count_sent(struct front *f, size_t n)
+{
+	f->unsent_at += n;
+	f->unsent_bytes -= n;
+	while (f->unsent && f->unsent_at > 0) {
+		f->unsent->sent = true;
+		if (f->unsent_at < frame_size(f->unsent))
+			break;
+		f->unsent_at -= frame_size(f->unsent);
+		f->unsent = f->unsent->next;
+	}
+}
+
+/* As much as the socket takes: usually one line in one call. False: the broker is gone. */
+static bool send_unsent(struct front *f)
+{
+	while (f->unsent) {
+		struct iovec parts[PARTS_MAX];
+		struct msghdr m = {.msg_iov = parts};
+		uint64_t now = clock_monotonic_us();
+		size_t skip = f->unsent_at;
+		for (struct kept *k = f->unsent; k && m.msg_iovlen < PARTS_MAX; k = k->next) {
+			if (skip == 0) /* its head is not out yet */
+				frontwire_message_head(k->number, k->flags,
+					(uint32_t)((now - k->came_us) / USEC_PER_MSEC), k->n,
+					k->frame);
+			parts[m.msg_iovlen++] =
+				(struct iovec){k->frame + skip, frame_size(k) - skip};
+			skip = 0;
+		}
+		ssize_t n = sendmsg(f->sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN;
+		count_sent(f, (size_t)n);
+	}
+	return true;
+}
+
+/* The host is done; the broker then ends what nobody will hear of. */
+static void say_bye(struct front *f)
+{
+	uint8_t head[FRONT_HEAD];
+	frontwire_head(FRONT_BYE, 0, head);
+	(void)send(f->sock, head, sizeof(head), MSG_NOSIGNAL | MSG_DONTWAIT);
+	f->said_bye = true;
+}
+
+/* ---- from the broker ---- */
+
+static bool on_frame(struct front *f, const struct front_frame *frame)
+{
+	switch (frame->type) {
+	case FRONT_ANSWER:
+		if (drop(f, frame->number))
+			give(f, frame->p, frame->n);
+		return true;
+	case FRONT_NOTE:
+		give(f, frame->p, frame->n);
+		return true;
+	case FRONT_DONE:
+		(void)drop(f, frame->number);
+		return true;
+	case FRONT_SESSION:
+		if (frame->n >= sizeof(f->hello.session))
+			return false;
+		memcpy(f->hello.session, frame->p, frame->n);
+		f->hello.session[frame->n] = '\0';
+		return true;
+	case FRONT_LEAVING:
+		f->leaving = true;
+		return false;
+	case FRONT_HELLO:
+	case FRONT_MESSAGE:
+	case FRONT_BYE:
+	case FRONT_CONTROL:
+	case FRONT_WELCOME:
+	case FRONT_REFUSED:
+	case FRONT_CONTROL_ANSWER:
+		break;
+	}
+	return false;
+}
+
+/* False: the connection is over. */
+static bool on_bytes(struct front *f, const uint8_t *p, size_t n, size_t *ret_used)
+{
+	struct front_frame frame;
+	size_t size, used = 0;
+	int r;
+	while ((r = frontwire_next(FRONT_FROM_BROKER, p + used, n - used, &frame, &size)) == 1) {
+		used += size;
+		if (!on_frame(f, &frame))
+			return false;
+	}
+	*ret_used = used;
+	return r == 0;
+}
+
+/* One read. What comes whole is given to the host from where it was read to. */
+static bool receive(struct front *f)
+{
+	bool fresh = f->from.len == 0;
+	if (!fresh && buf_reserve(&f->from, CHUNK) < 0)
+		return false;
+	uint8_t *to = fresh ? (uint8_t *)f->chunk : f->from.data + f->from.len;
+	ssize_t n = recv(f->sock, to, CHUNK, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n <= 0)
+		return false;
+	size_t used = 0;
+	if (fresh)
+		return on_bytes(f, to, (size_t)n, &used) &&
+		       buf_append(&f->from, to + used, (size_t)n - used) == 0;
+	f->from.len += (size_t)n;
+	if (!on_bytes(f, f->from.data, f->from.len, &used))
+		return false;
+	buf_consume(&f->from, used);
+	if (f->from.len == 0)
+		buf_done(&f->from);
+	return true;
+}
+
+/* ---- the loop ---- */
+
+static void read_host(struct front *f)
+{
+	ssize_t n = read(f->in, f->chunk, sizeof(f->chunk));
+	if (n > 0) {
+		lines_feed(&f->lines, f->chunk, (size_t)n, keep, f);
+		return;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == 0)
+		lines_end(&f->lines, keep, f);
+	f->in_ended = true;
+}
+
+/* Another broker, and all that is kept once more. */
+static void reconnect(struct front *f)
+{
+	struct err err = {0};
+	if (!f->leaving && ++f->deaths > LIMIT_FRONT_DEATHS)
+		give_up(f, "scb's broker has died again and again while it worked on this; see "
+			   "broker.log in its state directory");
+	f->leaving = false;
+	f->hello.resume = true;
+	if (reach_broker(f->state, f->settings, &f->hello, &f->sock, &err) < 0) {
+		give_up(f, err.text);
+		f->leaving = true; /* tried again when the host asks something */
+	}
+}
+
+/* After a death at once, so that what runs is looked after; else when there is something to ask. */
+static bool broker_wanted(const struct front *f)
+{
+	return f->sock < 0 && (f->first || (!f->leaving && f->deaths < LIMIT_FRONT_DEATHS));
+}
+
+/* Waits for something to happen, and does it. */
+static void turn(struct front *f, int timeout_ms)
+{
+	/* a host that asks without reading the answers is not read from either */
+	bool full = f->queue.len > LIMIT_MCP_OUT_QUEUE;
+	bool hold = full || f->unsent_bytes > CHUNK || f->kept_bytes > LIMIT_FRONT_KEPT;
+	enum { IN, OUT, SOCK, N };
+	struct pollfd p[N] = {
+		[IN] = {f->in_ended || hold ? -1 : f->in, POLLIN, 0},
+		/* without events, too, it says when nobody reads there any more */
+		[OUT] = {f->out, f->queue.len ? POLLOUT : 0, 0},
+		[SOCK] = {f->sock, (short)((full ? 0 : POLLIN) | (f->unsent ? POLLOUT : 0)), 0},
+	};
+	if (poll(p, N, timeout_ms) < 0)
+		return;
+	if (p[OUT].revents & (POLLERR | POLLHUP | POLLNVAL))
+		f->out_gone = true;
+	if (p[OUT].revents & POLLOUT)
+		flush_queue(f);
+	if (p[IN].revents)
+		read_host(f);
+	bool lost = p[SOCK].revents & ~POLLOUT && !receive(f);
+	if (!lost && f->sock >= 0 && f->unsent && !send_unsent(f))
+		lost = !receive(f); /* it may have said why */
+	if (lost)
+		lose_broker(f);
+}
+
+/* Carries until the host has ended or reads no more. */
+static void carry(struct front *f)
+{
+	while (!f->out_gone && !f->in_ended) {
+		if (broker_wanted(f))
+			reconnect(f);
+		turn(f, -1);
+	}
+	uint64_t end = clock_monotonic_us() + BYE_US, now;
+	while (!f->out_gone && f->sock >= 0 && (now = clock_monotonic_us()) < end) {
+		if (!f->unsent && !f->said_bye)
+			say_bye(f);
+		turn(f, (int)((end - now) / USEC_PER_MSEC) + 1);
+	}
+	while (!f->out_gone && f->queue.len && (now = clock_monotonic_us()) < end)
+		turn(f, (int)((end - now) / USEC_PER_MSEC) + 1);
+}
+
+/* A pipe can be filled by what is written, and a front must not wait there: its host may be waiting
+ * for it to read. */
+static void set_unblocking(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) &&
+		fd_set_nonblock(fd, true) < 0)
+		log_warning("stdout cannot be written without waiting: %s", strerror(errno));
+}
+
+static void fill_hello(struct front *f, enum front_kind kind)
+{
+	const struct settings *s = f->settings;
+	const char *provider = s->provider ? s->provider : getenv("BROKER_PROVIDER");
+	struct front_hello *h = &f->hello;
+	reach_fill_hello(h, kind);
+	h->name = s->name ? s->name : "";
+	h->provider = provider && *provider ? provider : NULL;
+	memcpy(h->mounts, s->mounts, sizeof(h->mounts));
+	h->n_mounts = s->n_mounts;
+	memcpy(h->limits, s->limits, sizeof(h->limits));
+	h->n_limits = s->n_limits;
+	h->outputs = s->outputs;
+}
+
+int front_serve(const struct settings *settings, enum front_kind kind, int fd_out)
+{
+	struct err err = {0};
+	struct front *f = xcalloc(1, sizeof(*f));
+	f->settings = settings;
+	f->in = STDIN_FILENO;
+	f->out = fd_out;
+	f->sock = -1;
+	lines_init(&f->lines, LIMIT_MCP_LINE);
+	buf_init(&f->from, LIMIT_MCP_RESULT + 1 + FRONT_NUMBER_HEAD + 2 * CHUNK);
+	buf_init(&f->queue, LIMIT_MCP_OUT_QUEUE + LIMIT_FRONT_KEPT);
+	set_unblocking(f->out);
+	fill_hello(f, kind);
+
+	int r = paths_state(settings->state, &f->state, &err);
+	if (r == 0)
+		r = reach_broker(f->state, settings, &f->hello, &f->sock, &err);
+	if (r == 0)
+		carry(f);
+	for (struct kept *k = f->first, *next; k; k = next) {
+		next = k->next;
+		free(k);
+	}
+	fd_closep(&f->sock);
+	lines_done(&f->lines);
+	buf_done(&f->from);
+	buf_done(&f->queue);
+	free(f->state);
+	free(f);
+	return r < 0 ? cli_failed(&err) : 0;
+}

@@ -1,0 +1,138 @@
+/* parts.c: see parts.h. */
+#include "cli/parts.h"
+
+#include <unistd.h>
+
+#include "audit/audit.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "cli/paths.h"
+#include "files/outputs.h"
+#include "mcp/server.h"
+#include "provider/provider.h"
+#include "session/session.h"
+#include "store/store.h"
+
+static void sweep_one(const char *dir)
+{
+	int n = provider_sweep(dir);
+	if (n > 0)
+		log_info("removed what %d sandboxes of an scb that is gone had left", n);
+}
+
+static int open_places(struct parts *p, struct err *err)
+{
+	const struct settings *s = p->settings;
+	int r = paths_state(s->state, &p->state, err);
+	if (r == 0)
+		r = paths_outputs(s->outputs, &p->outputs_dir, err);
+	if (r == 0)
+		r = p->solo ? paths_runtime(&p->runtime, &p->runtime_lock, err)
+			    : paths_runtime_of_state(p->state, &p->runtime, &p->runtime_lock, err);
+	if (r < 0)
+		return r;
+	paths_sweep(p->runtime, sweep_one);
+	/* what has no directory any more is found from anywhere */
+	sweep_one(p->runtime);
+	p->agent = provider_agent_path();
+	p->kernels = provider_kernels_dir();
+	return 0;
+}
+
+static int open_store(struct parts *p, struct err *err)
+{
+	if (p->solo) { /* a sandbox lives no longer than this process */
+		int r = store_memory_open(&p->store);
+		return r < 0 ? err_set(err, ERR_INTERNAL, -r, "no store") : 0;
+	}
+	_cleanup_free_ char *dir = xasprintf("%s/store", p->state);
+	return store_file_open(dir, &p->store, err);
+}
+
+static int open_audit(struct parts *p, struct err *err)
+{
+	_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", p->state);
+	int r = audit_open(path, &p->audit, err);
+	if (r < 0)
+		return r;
+	const struct audit_event e = {.event = "broker.start", .detail = SCB_VERSION};
+	return audit_event(p->audit, &e, err);
+}
+
+static void open_sessions(struct parts *p)
+{
+	const struct sessions_config config = {
+		.loop = &p->loop,
+		.policy = p->settings->policy,
+		.audit = p->audit,
+		.store = p->store,
+		.runtime_dir = p->runtime,
+		.agent_path = p->agent,
+		.kernels_dir = p->kernels,
+	};
+	p->sessions = sessions_new(&config);
+}
+
+static void open_outputs(struct parts *p)
+{
+	if (outputs_open(p->outputs_dir, &p->outputs, &p->no_outputs) < 0)
+		log_warning("present_output will not work: %s", p->no_outputs.text);
+	else
+		(void)outputs_expire(p->outputs);
+}
+
+static void open_server(struct parts *p)
+{
+	const struct mcp_config config = {
+		.loop = &p->loop,
+		.policy = p->settings->policy,
+		.audit = p->audit,
+		.sessions = p->sessions,
+		.outputs = p->outputs,
+		.no_outputs = p->outputs ? NULL : &p->no_outputs,
+	};
+	p->server = mcp_server_new(&config);
+}
+
+int parts_open(struct parts *p, const struct settings *settings, bool solo, struct err *err)
+{
+	*p = (struct parts){.settings = settings, .solo = solo, .runtime_lock = -1};
+	CHECK(uv_loop_init(&p->loop) == 0);
+	int r = open_places(p, err);
+	if (r == 0)
+		r = open_audit(p, err);
+	if (r == 0)
+		r = open_store(p, err);
+	if (r < 0)
+		return r;
+	open_sessions(p);
+	open_outputs(p);
+	open_server(p);
+	return 0;
+}
+
+void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user)
+{
+	struct sessions *all = TAKE_PTR(p->sessions);
+	CHECK(all);
+	sessions_close(all, done, user);
+}
+
+void parts_close(struct parts *p)
+{
+	outputs_close(p->outputs);
+	if (p->store)
+		p->store->ops->close(p->store);
+	audit_close(p->audit);
+	if (p->runtime) {
+		paths_runtime_remove(p->runtime);
+		paths_sweep(p->runtime, sweep_one); /* what was still dying at the start */
+	}
+	fd_closep(&p->runtime_lock);
+	free(p->state);
+	free(p->outputs_dir);
+	free(p->runtime);
+	free(p->agent);
+	free(p->kernels);
+	(void)uv_loop_close(&p->loop);
+}

@@ -1,0 +1,31 @@
+/* parts.h: what a broker is made of, whether it serves fronts or one host alone: places, audit log,
+ * store, presented files, sessions, the MCP server. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "cli/settings.h"
+
+struct parts {
+	const struct settings *settings;
+	bool solo; /* a store in memory and a runtime directory of its own: all ends with it */
+	uv_loop_t loop;
+	char *state, *outputs_dir, *runtime, *agent, *kernels;
+	int runtime_lock;
+	struct audit *audit;
+	struct store *store;
+	struct outputs *outputs;
+	struct err no_outputs;
+	struct sessions *sessions;
+	struct mcp_server *server;
+};
+
+/* settings are borrowed, and checked. Whatever it returns, parts_close() is needed. */
+int parts_open(
+	struct parts *p, const struct settings *settings, bool solo, struct err *err) MUST_CHECK;
+/* Ends every session; connections are closed first, the server afterwards. done once nothing of
+ * them is left. */
+void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user);
+/* The rest. */
+void parts_close(struct parts *p);

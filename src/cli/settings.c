@@ -1,0 +1,160 @@
+/* settings.c: see settings.h. */
+#include "cli/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/paths.h"
+
+void settings_init(struct settings *s)
+{
+	*s = (struct settings){.policy = policy_new_default()};
+}
+
+void settings_done(struct settings *s)
+{
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		free((char *)s->mounts[i].name);
+		free((char *)s->mounts[i].source);
+	}
+	policy_free(s->policy);
+	free(s->outputs);
+	*s = (struct settings){0};
+}
+
+static int set_mount(void *user, const char *value, struct err *err)
+{
+	struct settings *s = user;
+	int r = options_mount(
+		value, s->mounts, s->n_mounts, &s->mounts[MIN(s->n_mounts, LIMIT_MOUNTS - 1)], err);
+	if (r == 0)
+		s->n_mounts++;
+	return r;
+}
+
+static int set_limit(void *user, const char *value, struct err *err)
+{
+	struct settings *s = user;
+	if (s->n_limits == FRONT_LIMITS_MAX)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0, "at most %d limits are accepted",
+			FRONT_LIMITS_MAX);
+	s->limits[s->n_limits++] = value;
+	return policy_set_limit(s->policy, value, err);
+}
+
+static int set_state(void *user, const char *value, struct err *err)
+{
+	(void)err;
+	((struct settings *)user)->state = value;
+	return 0;
+}
+
+static int set_outputs(void *user, const char *value, struct err *err)
+{
+	struct settings *s = user;
+	free(s->outputs);
+	s->outputs = NULL;
+	return paths_outputs(value, &s->outputs, err);
+}
+
+static int set_provider(void *user, const char *value, struct err *err)
+{
+	if (strcmp(value, "auto") != 0 && !provider_by_name(value))
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --provider takes auto, bubblewrap or local, not \"%.40s\"", value);
+	((struct settings *)user)->provider = value;
+	return 0;
+}
+
+static int set_name(void *user, const char *value, struct err *err)
+{
+	if (!front_mount_name_valid(value, strlen(value)))
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --name takes up to 64 letters, digits, \"_\", \"-\" and \".\"");
+	((struct settings *)user)->name = value;
+	return 0;
+}
+
+static int set_log_level(void *user, const char *value, struct err *err)
+{
+	enum log_level level;
+	if (log_level_from_text(value, &level) < 0)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --log-level takes error, warning, info or debug, not \"%.40s\"",
+			value);
+	log_set_level(level);
+	((struct settings *)user)->log_level = value;
+	return 0;
+}
+
+static int set_solo(void *user, const char *value, struct err *err)
+{
+	(void)value;
+	(void)err;
+	((struct settings *)user)->solo = true;
+	return 0;
+}
+
+const struct option_def settings_options[] = {
+	{"--mount", "NAME=DIR", set_mount},
+	{"--limit", "NAME=VALUE", set_limit},
+	{"--provider", "NAME", set_provider},
+	{"--state", "DIR", set_state},
+	{"--outputs", "DIR", set_outputs},
+	{"--name", "NAME", set_name},
+	{"--log-level", "LEVEL", set_log_level},
+	{"--solo", NULL, set_solo},
+	{0},
+};
+
+int settings_check(struct settings *s, struct err *err)
+{
+	return policy_check_limits(s->policy, err);
+}
+
+/* ---- as arguments ---- */
+
+void arglist_add(struct arglist *a, const char *text)
+{
+	CHECK(a->n + 1 < ARRAY_SIZE(a->v)); /* every option that is given on has its maximum */
+	a->v[a->n++] = xstrdup(text);
+}
+
+void arglist_add_option(struct arglist *a, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	arglist_add(a, name);
+	arglist_add(a, value);
+}
+
+void arglist_done(struct arglist *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		free(a->v[i]);
+	*a = (struct arglist){0};
+}
+
+void settings_broker_args(const struct settings *s, struct arglist *a)
+{
+	for (size_t i = 0; i < s->n_limits; i++)
+		arglist_add_option(a, "--limit", s->limits[i]);
+	arglist_add_option(a, "--outputs", s->outputs);
+	arglist_add_option(a, "--log-level", s->log_level);
+}
+
+void settings_args(const struct settings *s, struct arglist *a)
+{
+	settings_broker_args(s, a);
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		_cleanup_free_ char *text =
+			xasprintf("%s=%s", s->mounts[i].name, s->mounts[i].source);
+		arglist_add_option(a, "--mount", text);
+	}
+	arglist_add_option(a, "--provider", s->provider);
+	arglist_add_option(a, "--state", s->state);
+	arglist_add_option(a, "--name", s->name);
+	if (s->solo)
+		arglist_add(a, "--solo");
+}

@@ -1,0 +1,44 @@
+/* settings.h: the options that `serve`, `run` and the broker have in common, in one table. */
+#pragma once
+
+#include "base/limits.h"
+#include "cli/options.h"
+#include "mcp/fronthello.h"
+#include "policy/policy.h"
+#include "provider/provider.h"
+
+struct settings {
+	struct sandbox_mount mounts[LIMIT_MOUNTS]; /* owned */
+	size_t n_mounts;
+	const char *limits[FRONT_LIMITS_MAX]; /* as given: NAME=VALUE */
+	size_t n_limits;
+	struct policy *policy; /* the default with these limits */
+	const char *state, *provider, *name, *log_level;
+	char *outputs; /* absolute; NULL: not given */
+	bool solo;
+};
+
+void settings_init(struct settings *s);
+void settings_done(struct settings *s);
+#define _cleanup_settings_ CLEANUP(settings_done)
+
+/* --mount, --limit, --provider, --state, --outputs, --name, --log-level, --solo; their user is a
+ * struct settings. */
+extern const struct option_def settings_options[];
+/* Once all are parsed: do the limits fit together? */
+int settings_check(struct settings *s, struct err *err) MUST_CHECK;
+
+/* An argument list, each element owned; NULL at the end. */
+struct arglist {
+	char *v[128];
+	size_t n;
+};
+void arglist_add(struct arglist *a, const char *text);
+/* --name and value, where value is not NULL. */
+void arglist_add_option(struct arglist *a, const char *name, const char *value);
+void arglist_done(struct arglist *a);
+#define _cleanup_arglist_ CLEANUP(arglist_done)
+/* What belongs to a broker: limits, outputs, log level. */
+void settings_broker_args(const struct settings *s, struct arglist *a);
+/* All, as they are to be given to `scb serve`. */
+void settings_args(const struct settings *s, struct arglist *a);

@@ -1,0 +1,146 @@
+/* solo.c: `scb serve --solo`: one host on stdin and stdout, everything in one process, and nothing
+ * that outlives it but the audit log and presented files. */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/parts.h"
+#include "cli/serve.h"
+#include "mcp/server.h"
+#include "mcp/stdio.h"
+#include "session/session.h"
+
+/* Sandboxes get so long to go away before the process ends without them. */
+#define EXIT_MAX_MS 5000
+
+struct solo {
+	struct parts parts;
+	struct err no_provider;
+	struct session_profile profile;
+	struct mcp_conn *conn;
+	struct stdio *stdio;
+	uv_signal_t signals[3];
+	uv_timer_t shutdown, deadline;
+	bool ending;
+};
+
+/* ---- the end ---- */
+
+static void on_deadline(uv_timer_t *t)
+{
+	(void)t;
+	log_error("sandboxes did not go away within %d s; the next start of scb removes them",
+		EXIT_MAX_MS / 1000);
+	_exit(1);
+}
+
+static void on_sessions_closed(void *user)
+{
+	struct solo *s = user;
+	mcp_server_close(s->parts.server);
+	stdio_close(s->stdio);
+	uv_close((uv_handle_t *)&s->deadline, NULL);
+}
+
+/* From the loop, not from inside whatever noticed the end. */
+static void on_shutdown(uv_timer_t *t)
+{
+	struct solo *s = t->data;
+	uv_close((uv_handle_t *)&s->shutdown, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(s->signals); i++)
+		uv_close((uv_handle_t *)&s->signals[i], NULL);
+	(void)uv_timer_start(&s->deadline, on_deadline, EXIT_MAX_MS, 0);
+	stdio_stop(s->stdio);
+	mcp_conn_close(s->conn);
+	parts_end_sessions(&s->parts, on_sessions_closed, s);
+}
+
+static void begin_end(struct solo *s)
+{
+	if (s->ending)
+		return;
+	s->ending = true;
+	(void)uv_timer_start(&s->shutdown, on_shutdown, 0, 0);
+}
+
+static void on_signal(uv_signal_t *h, int number)
+{
+	(void)number;
+	begin_end(h->data);
+}
+
+static void on_line(void *user, const char *line, size_t n)
+{
+	struct solo *s = user;
+	mcp_conn_message(s->conn, &(struct mcp_message){.p = line, .n = n});
+}
+
+static void on_closed(void *user)
+{
+	begin_end(user);
+}
+
+static const struct stdio_events stdio_events = {on_line, on_closed};
+
+/* ---- the start ---- */
+
+static int choose_provider(struct solo *s, const struct settings *settings, struct err *err)
+{
+	const char *name = settings->provider ? settings->provider : getenv("BROKER_PROVIDER");
+	s->profile.mounts = settings->mounts;
+	s->profile.n_mounts = settings->n_mounts;
+	if (provider_select(name, &s->profile.provider, &s->no_provider) == 0)
+		return 0;
+	if (s->no_provider.code == ERR_INVALID_ARGUMENT) {
+		*err = s->no_provider;
+		return -EINVAL;
+	}
+	/* The server starts all the same, and its tools say why. */
+	log_warning("%s", s->no_provider.text);
+	return 0;
+}
+
+static void start(struct solo *s, const struct settings *settings, int fd_out)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+	uv_loop_t *loop = &s->parts.loop;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		(void)uv_signal_init(loop, &s->signals[i]);
+		s->signals[i].data = s;
+		(void)uv_signal_start(&s->signals[i], on_signal, numbers[i]);
+	}
+	(void)uv_timer_init(loop, &s->shutdown);
+	(void)uv_timer_init(loop, &s->deadline);
+	s->shutdown.data = s->deadline.data = s;
+
+	char principal[32];
+	(void)snprintf(principal, sizeof(principal), "uid:%u", getuid());
+	CHECK(stdio_new(loop, STDIN_FILENO, fd_out, &stdio_events, s, &s->stdio) == 0);
+	const struct mcp_conn_config conn = {
+		.principal = principal,
+		.host = settings->name,
+		.profile = &s->profile,
+		.no_provider = s->profile.provider ? NULL : &s->no_provider,
+	};
+	s->conn = mcp_conn_new(s->parts.server, stdio_transport(s->stdio), &conn);
+}
+
+int solo_serve(const struct settings *settings, int fd_out)
+{
+	struct solo s = {0};
+	struct err err = {0};
+	int r = choose_provider(&s, settings, &err);
+	if (r < 0)
+		return cli_failed(&err);
+	r = parts_open(&s.parts, settings, true, &err);
+	if (r == 0) {
+		start(&s, settings, fd_out);
+		(void)uv_run(&s.parts.loop, UV_RUN_DEFAULT);
+	}
+	parts_close(&s.parts);
+	return r < 0 ? cli_failed(&err) : 0;
+}
