@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/log.h"
 
 /* Bytes of one field (a path has no more), and of the lines of one write; a byte may need six in
@@ -25,6 +26,8 @@ struct audit {
 	bool torn;        /* the last line could not be written whole: begin with a newline */
 	struct buf lines; /* not yet written: those that go out with the next one */
 	unsigned n_lines;
+	char ts[CLOCK_RFC3339_SIZE]; /* of the last line */
+	uint64_t ts_second;
 };
 
 /* Ids of OWASP's Top 10 for Agentic Applications (2026, v1.0) and of Agentic AI: Threats and
@@ -167,13 +170,23 @@ static void put_result(struct line *l, const struct audit_event *e)
 	line_close(l, ']');
 }
 
+/* The calendar is asked once a second. */
+static const char *time_text(struct audit *a)
+{
+	uint64_t now_us = clock_realtime_us(), fraction = now_us % USEC_PER_SEC;
+	if (now_us / USEC_PER_SEC != a->ts_second)
+		clock_rfc3339(now_us, a->ts);
+	a->ts_second = now_us / USEC_PER_SEC;
+	for (char *p = a->ts + strlen(a->ts) - 2; *p != '.'; p--, fraction /= 10)
+		*p = (char)('0' + fraction % 10);
+	return a->ts;
+}
+
 static int put_event(struct audit *a, const struct audit_event *e)
 {
 	struct line l = {.out = &a->lines};
-	char ts[CLOCK_RFC3339_SIZE];
-	clock_rfc3339(clock_realtime_us(), ts);
 	line_open(&l, NULL, '{');
-	line_text(&l, "ts", ts, FIELD_MAX);
+	line_text(&l, "ts", time_text(a), FIELD_MAX);
 	line_int(&l, "seq", (int64_t)(a->seq + a->n_lines + 1));
 	line_text(&l, "run", a->run, FIELD_MAX);
 	line_text(&l, "event", e->event, FIELD_MAX);
@@ -201,11 +214,11 @@ static int put_event(struct audit *a, const struct audit_event *e)
 /* What has been written is gone from the buffer, and what has not as well: it was an error. */
 static void forget_lines(struct audit *a, size_t written)
 {
-	const uint8_t *p = a->lines.data;
-	for (size_t i = 0; i < written; i++)
-		a->seq += p[i] == '\n';
+	const uint8_t *p = a->lines.data, *end = p + written;
+	for (const uint8_t *at = p; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+		a->seq++;
 	if (written)
-		a->torn = p[written - 1] != '\n';
+		a->torn = end[-1] != '\n';
 	buf_clear(&a->lines);
 	a->n_lines = 0;
 }

@@ -1,7 +1,6 @@
 /* line.c: see line.h. */
 #include "audit/line.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,21 +86,30 @@ void line_text(struct line *l, const char *key, const char *text, size_t max)
 	put_string(l, b.data, b.len);
 }
 
+/* At least so many digits. */
+static void put_digits(struct line *l, uint64_t v, size_t least)
+{
+	char text[20], *p = text + sizeof(text);
+	do
+		*--p = (char)('0' + v % 10);
+	while ((v /= 10) || (size_t)(text + sizeof(text) - p) < least);
+	put(l, p, (size_t)(text + sizeof(text) - p));
+}
+
 void line_int(struct line *l, const char *key, int64_t v)
 {
-	char text[24];
-	int n = snprintf(text, sizeof(text), "%" PRId64, v);
 	put_key(l, key);
-	put(l, text, (size_t)n);
+	if (v < 0)
+		put(l, "-", 1);
+	put_digits(l, v < 0 ? -(uint64_t)v : (uint64_t)v, 1);
 }
 
 void line_milli(struct line *l, const char *key, uint64_t thousandths)
 {
-	char text[32];
-	int n = snprintf(text, sizeof(text), "%" PRIu64 ".%03u", thousandths / 1000,
-		(unsigned)(thousandths % 1000));
 	put_key(l, key);
-	put(l, text, (size_t)n);
+	put_digits(l, thousandths / 1000, 1);
+	put(l, ".", 1);
+	put_digits(l, thousandths % 1000, 3);
 }
 
 void line_open(struct line *l, const char *key, char bracket)

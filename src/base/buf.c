@@ -48,18 +48,21 @@ int buf_append_str(struct buf *b, const char *s)
 	return buf_append(b, s, strlen(s));
 }
 
+/* What does not fit into the room that is there is formatted once more. */
 int buf_printf(struct buf *b, const char *fmt, ...)
 {
-	va_list ap;
+	size_t room = b->cap - b->len;
+	va_list ap, again;
 	va_start(ap, fmt);
-	va_list again;
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	int n = vsnprintf(room ? (char *)b->data + b->len : NULL, room, fmt, ap);
 	va_end(ap);
-	_cleanup_free_ char *text = NULL;
 	int r = n < 0 ? -EINVAL : 0;
-	if (!r) {
-		text = xmalloc((size_t)n + 1);
+	if (r == 0 && (size_t)n < room) {
+		b->len += (size_t)n;
+	} else if (r == 0) {
+		_cleanup_free_ char *text =
+			xmalloc((size_t)n + 1); /* its NUL may be one too much for b */
 		(void)vsnprintf(text, (size_t)n + 1, fmt, again);
 		r = buf_append(b, text, (size_t)n);
 	}
