@@ -185,6 +185,18 @@ int cgroup_box_create(const struct cgroup_host *h, const char *id, const struct 
 	return 0;
 }
 
+void cgroup_box_found(char *const *dirs, size_t n, struct cgroup_box *ret)
+{
+	*ret = CGROUP_BOX_NONE;
+	for (size_t i = 0; i < n && i < CGROUP_DIRS; i++) {
+		ret->dirs[ret->n_dirs++] = xstrdup(dirs[i]);
+		/* Only v2 has it; the sandbox's own group comes before those in it. */
+		_cleanup_free_ char *path = xasprintf("%s/cgroup.kill", dirs[i]);
+		if (!ret->kill_path && access(path, W_OK) == 0)
+			ret->kill_path = TAKE_PTR(path);
+	}
+}
+
 int cgroup_box_kill(const struct cgroup_box *b)
 {
 	if (!b->kill_path)

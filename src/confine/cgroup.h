@@ -66,6 +66,8 @@ struct cgroup_box {
 /* All descriptors CLOEXEC. On failure nothing is left. With an empty host: an empty box. */
 int cgroup_box_create(const struct cgroup_host *h, const char *id,
 	const struct cgroup_limits *limits, struct cgroup_box *ret, struct err *err) MUST_CHECK;
+/* The box of those groups, which another process made: to be killed and removed. Copies. */
+void cgroup_box_found(char *const *dirs, size_t n, struct cgroup_box *ret);
 /* SIGKILL to all of it; -ENOSYS where there is no cgroup.kill. */
 int cgroup_box_kill(const struct cgroup_box *b);
 /* Removes the groups; -EBUSY where something still lives in one (ask again). */

@@ -142,6 +142,24 @@ int uids_claim(struct uid_claim *ret, struct err *err)
 		range.count, range.first, range.first + range.count - 1);
 }
 
+int uids_share(uid_t uid, struct uid_claim *ret, struct err *err)
+{
+	char name[16];
+	_cleanup_close_ int dir = -1, guard = -1;
+	int r = open_dir_locked(&dir);
+	uid_name(uid, name);
+	if (r == 0)
+		guard = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (r == 0 && (guard < 0 || flock(guard, LOCK_SH | LOCK_NB) < 0))
+		r = -errno;
+	if (r < 0)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, -r,
+			"cannot share the claim of uid %u in %s: %s", (unsigned)uid, UIDS_DIR,
+			strerror(-r));
+	*ret = (struct uid_claim){.uid = uid, .shared_fd = -1, .guard_fd = TAKE_FD(guard)};
+	return 0;
+}
+
 /* True where nobody held the name and it is gone. The caller holds the directory's lock. */
 static bool remove_unheld(int dir, const char *name)
 {

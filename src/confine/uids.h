@@ -23,6 +23,8 @@ struct uid_claim {
  * that this user namespace maps). ERR_LIMIT_REACHED where all are taken, ERR_PROVIDER_UNUSABLE
  * where no range is mapped. Root only. */
 int uids_claim(struct uid_claim *ret, struct err *err) MUST_CHECK;
+/* Shares the claim of a uid that another process made, while its sandbox lives. */
+int uids_share(uid_t uid, struct uid_claim *ret, struct err *err) MUST_CHECK;
 /* Gives up this process's part of the claim; the name goes too, unless the sandbox still holds it.
  */
 void uids_release(struct uid_claim *c);

@@ -188,15 +188,20 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	return r;
 }
 
-static int connect_to(uv_loop_t *loop, const char *ref, const struct sandbox_events *events,
+static char *ref(const struct sandbox_spec *spec)
+{
+	return hosted_ref(&provider_bubblewrap, spec);
+}
+
+static int connect_to(uv_loop_t *loop, const char *to, const struct sandbox_events *events,
 	void *user, struct sandbox **ret, struct err *err)
 {
-	(void)loop;
-	(void)ref;
-	(void)events;
-	(void)user;
-	(void)ret;
-	return err_set(err, ERR_UNSUPPORTED, ENOSYS, "reconnecting is not supported");
+	static const struct hosted_wish wish = {.provider = &provider_bubblewrap};
+	struct hosted *h = NULL;
+	int r = hosted_connect(&wish, loop, to, events, user, &h, err);
+	if (r == 0)
+		*ret = &h->base;
+	return r;
 }
 
 static int probe(struct provider_probe *ret, struct err *err)
@@ -208,7 +213,9 @@ const struct provider provider_bubblewrap = {
 	.name = "bubblewrap",
 	.probe = probe,
 	.create = create,
+	.ref = ref,
 	.connect = connect_to,
+	.leave = hosted_leave,
 	.destroy = hosted_destroy,
 	.capabilities = capabilities,
 };

@@ -111,7 +111,9 @@ void explain_exit(const char *provider, const struct buf *said, int status, stru
 	size_t n = str_utf8_trim(text, MIN(strlen(text), 200));
 	const char *meaning = meaning_of(text);
 	char how[48];
-	if (status > 128)
+	if (status < 0)
+		(void)snprintf(how, sizeof(how), "ended; why is not known");
+	else if (status > 128)
 		(void)snprintf(how, sizeof(how), "was ended by signal %d", status - 128);
 	else
 		(void)snprintf(how, sizeof(how), "ended with status %d", status);

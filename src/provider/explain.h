@@ -6,5 +6,6 @@
 #include "base/err.h"
 
 /* Fills *err for a sandbox whose first process ended by itself with this status (128 + signal for a
- * signal) and printed this. The text is hostile input: made printable and cut. */
+ * signal, negative: not known) and printed this. The text is hostile input: made printable and cut.
+ */
 void explain_exit(const char *provider, const struct buf *said, int status, struct err *err);

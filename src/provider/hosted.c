@@ -1,12 +1,13 @@
-/* hosted.c: life and death of a sandbox that runs as a child of the broker. See hosted.h.
+/* hosted.c: life and death of a sandbox that runs on this host. See hosted.h.
  *
  * Death: the first process is killed (and with it, where there is a PID namespace, everything),
- * reaped when its pidfd says so, the groups are removed as soon as the kernel has let go of them,
- * then working directory, socket, record and uid. */
+ * reaped when its pidfd says so (by whoever is its parent), the groups are removed as soon as the
+ * kernel has let go of them, then working directory, socket, record and uid. */
 #include "provider/hosted.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "base/log.h"
 #include "provider/boot.h"
 #include "provider/explain.h"
+#include "provider/process.h"
 
 /* After so much the pipe is closed: an agent that floods it shall not keep the broker busy. */
 #define SAID_TOTAL_MAX (1 * MIB)
@@ -27,11 +29,6 @@
 #define END_TRIES 105
 
 static void proceed(struct hosted *h);
-
-static int send_signal(int pidfd, int sig)
-{
-	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
-}
 
 /* ---- what is printed ---- */
 
@@ -65,21 +62,6 @@ static void on_stderr(uv_poll_t *p, int status, int events)
 
 /* ---- --info-fd: {"child-pid": N, …}, written before the sandbox's own code runs ---- */
 
-/* The parent of a process, or 0. */
-static pid_t parent_of(pid_t pid)
-{
-	char path[40], stat[512];
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
-	if (n <= 0)
-		return 0;
-	stat[n] = '\0';
-	int ppid = 0;
-	const char *end = strrchr(stat, ')'); /* the name may hold anything */
-	return end && sscanf(end, ") %*c %d", &ppid) == 1 ? ppid : 0;
-}
-
 static void learn_init(struct hosted *h)
 {
 	static const char key[] = "\"child-pid\":";
@@ -89,12 +71,17 @@ static void learn_init(struct hosted *h)
 	int pid = 0;
 	if (!at || sscanf(at + strlen(key), "%d", &pid) != 1 || pid <= 1)
 		return;
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct process p;
+	int fd = process_open(pid, 0);
 	/* The number could have been reused; the pidfd and then the parent say it was not. */
-	if (fd >= 0 && parent_of(pid) == h->pid)
-		h->init_pidfd = fd;
-	else
+	if (fd < 0 || !process_read(pid, &p) || p.parent != h->pid) {
 		fd_closep(&fd);
+		return;
+	}
+	h->init_pidfd = fd;
+	int r = record_add_process(&h->record, "init", pid);
+	if (r < 0)
+		log_warning("the record of sandbox %s is not complete: %s", h->id, strerror(-r));
 }
 
 static void on_info(uv_poll_t *p, int status, int events)
@@ -117,11 +104,16 @@ static void on_info(uv_poll_t *p, int status, int events)
 static void reap(struct hosted *h)
 {
 	siginfo_t info = {0};
-	if (h->exited || waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED | WNOHANG) < 0 ||
-		info.si_pid == 0)
+	struct pollfd p = {.fd = h->pidfd, .events = POLLIN};
+	if (h->exited)
 		return;
-	h->exited = true;
-	h->exit_status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+	if (waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED | WNOHANG) == 0) {
+		h->exited = info.si_pid != 0;
+		h->exit_status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+	} else if (errno == ECHILD && poll(&p, 1, 0) == 1) {
+		h->exited = true; /* an earlier broker's child */
+		h->exit_status = EXIT_UNKNOWN;
+	}
 }
 
 static void on_exit_(uv_poll_t *p, int status, int events)
@@ -148,6 +140,12 @@ static void on_exit_(uv_poll_t *p, int status, int events)
 static void free_hosted(struct hosted *h)
 {
 	cgroup_box_done(&h->groups);
+	/* Still set: it was left, and its names stay. */
+	free(h->record.path);
+	fd_closep(&h->record.shared_fd);
+	fd_closep(&h->record.guard_fd);
+	fd_closep(&h->uid.shared_fd);
+	fd_closep(&h->uid.guard_fd);
 	fd_closep(&h->base.link_fd);
 	fd_closep(&h->listen_fd);
 	fd_closep(&h->lifeline_fd);
@@ -201,14 +199,20 @@ static void remove_names(struct hosted *h)
 	uids_release(&h->uid);
 }
 
-static void close_all(struct hosted *h)
+static void close_handles(struct hosted *h)
 {
-	remove_names(h);
 	uv_close((uv_handle_t *)&h->exit_poll, on_closed);
-	uv_close((uv_handle_t *)&h->stderr_poll, on_closed);
+	if (h->stderr_poll.data)
+		uv_close((uv_handle_t *)&h->stderr_poll, on_closed);
 	if (h->info_poll.data)
 		uv_close((uv_handle_t *)&h->info_poll, on_closed);
 	uv_close((uv_handle_t *)&h->timer, on_closed);
+}
+
+static void close_all(struct hosted *h)
+{
+	remove_names(h);
+	close_handles(h);
 }
 
 static void remove_workdir(uv_work_t *work)
@@ -257,13 +261,13 @@ static void kill_first(struct hosted *h)
 {
 	if (h->init_pidfd >= 0 && h->tries < 10) {
 		/* Its death ends the PID namespace; bubblewrap, its parent, reaps it and ends. */
-		(void)send_signal(h->init_pidfd, SIGKILL);
+		(void)process_signal(h->init_pidfd, SIGKILL);
 	} else if (h->info_fd >= 0 && !h->info_read && h->tries < 10 &&
 		   cgroup_box_kill(&h->groups) == -ENOSYS) {
 		/* bubblewrap is about to say who its child is. */
 	} else {
 		(void)cgroup_box_kill(&h->groups);
-		(void)send_signal(h->pidfd, SIGKILL);
+		(void)process_signal(h->pidfd, SIGKILL);
 	}
 }
 
@@ -309,6 +313,14 @@ void hosted_destroy(struct sandbox *s, void (*done)(void *user, const char *left
 	proceed(h);
 }
 
+void hosted_leave(struct sandbox *s)
+{
+	struct hosted *h = container_of(s, struct hosted, base);
+	CHECK(!h->destroying);
+	h->destroying = h->finishing = true;
+	close_handles(h);
+}
+
 /* ---- the beginning ---- */
 
 static int give(struct launch *l, int fd)
@@ -337,11 +349,14 @@ int hosted_prepare(struct hosted *h, struct boot *b, struct launch *l, struct er
 	b->pids_fd = give(l, h->groups.pids_fd);
 	b->hold_fds[0] = give(l, h->uid.shared_fd);
 	b->hold_fds[1] = give(l, h->record.shared_fd);
-	int lifeline[2];
-	if (pipe2(lifeline, O_CLOEXEC) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "pipe: %s", strerror(errno));
-	b->lifeline_fd = launch_give_owned(l, lifeline[0]);
-	h->lifeline_fd = lifeline[1];
+	b->lifeline_fd = -1;
+	if (b->spec->orphan_ms == 0) {
+		int lifeline[2];
+		if (pipe2(lifeline, O_CLOEXEC) < 0)
+			return err_set(err, ERR_INTERNAL, errno, "pipe: %s", strerror(errno));
+		b->lifeline_fd = launch_give_owned(l, lifeline[0]);
+		h->lifeline_fd = lifeline[1];
+	}
 	int config = boot_config(b);
 	b->join_fds = NULL;
 	if (config < 0)
@@ -362,47 +377,70 @@ static int watch(struct hosted *h, uv_poll_t *p, int fd, uv_poll_cb cb)
 	return uv_poll_start(p, UV_READABLE, cb);
 }
 
-/* The process has just been started and something of ours failed: it has done nothing yet. */
-static int give_up(struct hosted *h, int r, struct err *err)
+int hosted_watch(struct hosted *h)
 {
-	(void)send_signal(h->pidfd, SIGKILL);
-	siginfo_t info;
-	while (waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED) < 0 && errno == EINTR)
-		;
-	return err_set(err, ERR_INTERNAL, -r, "cannot watch the sandbox: %s", uv_strerror(r));
-}
-
-int hosted_start(struct hosted *h, struct launch *l, int info_fd, struct err *err)
-{
-	int pipe_fds[2];
-	h->info_fd = info_fd;
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
-		int r = err_set(err, ERR_INTERNAL, errno, "pipe: %s", strerror(errno));
-		hosted_abort(h);
-		return r;
-	}
-	h->stderr_fd = pipe_fds[0];
-	_cleanup_close_ int writing = pipe_fds[1];
-	l->stderr_fd = writing;
-	h->pid = launch_start(l, &h->pidfd, err);
-	if (h->pid < 0) {
-		int r = h->pid;
-		hosted_abort(h);
-		return r;
-	}
-	h->started = true;
 	int r = watch(h, &h->exit_poll, h->pidfd, on_exit_);
-	if (r < 0) {
-		r = give_up(h, r, err);
-		hosted_abort(h);
+	if (r < 0)
 		return r;
-	}
-	CHECK(watch(h, &h->stderr_poll, h->stderr_fd, on_stderr) == 0);
+	if (h->stderr_fd >= 0)
+		CHECK(watch(h, &h->stderr_poll, h->stderr_fd, on_stderr) == 0);
 	if (h->info_fd >= 0)
 		CHECK(watch(h, &h->info_poll, h->info_fd, on_info) == 0);
 	CHECK(uv_timer_init(h->loop, &h->timer) == 0);
 	h->timer.data = h;
 	h->handles++;
+	return 0;
+}
+
+/* The process waits at its gate, and something of ours failed. */
+static int give_up(struct hosted *h, int r, const char *what, struct err *err)
+{
+	siginfo_t info;
+	(void)process_signal(h->pidfd, SIGKILL);
+	while (waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		;
+	return err_set(err, ERR_INTERNAL, -r, "cannot %s the sandbox: %s", what, strerror(-r));
+}
+
+/* Starts the process, writes down which it is, and only then lets it begin. */
+static int start_noted(struct hosted *h, struct launch *l, struct err *err)
+{
+	int gate[2], said[2];
+	if (pipe2(gate, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "pipe: %s", strerror(errno));
+	_cleanup_close_ int gate_reader = gate[0], gate_writer = gate[1];
+	if (pipe2(said, O_CLOEXEC) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "pipe: %s", strerror(errno));
+	h->stderr_fd = said[0];
+	_cleanup_close_ int said_writer = said[1];
+	l->stderr_fd = said_writer;
+	l->gate = gate_reader;
+	l->gate_writer = gate_writer;
+	h->pid = launch_start(l, &h->pidfd, err);
+	if (h->pid < 0)
+		return h->pid;
+	int r = record_add_inside(
+		&h->record, h->base.kernels_dir, h->base.workspace, &h->base.caps);
+	if (r == 0)
+		r = record_add_process(&h->record, "first", h->pid);
+	if (r < 0)
+		return give_up(h, r, "write the record of", err);
+	r = hosted_watch(h);
+	if (r < 0)
+		return give_up(h, r, "watch", err);
+	CHECK(write(gate_writer, "", 1) == 1);
+	return 0;
+}
+
+int hosted_start(struct hosted *h, struct launch *l, int info_fd, struct err *err)
+{
+	h->info_fd = info_fd;
+	int r = start_noted(h, l, err);
+	if (r < 0) {
+		hosted_abort(h);
+		return r;
+	}
+	h->started = true;
 	/* Only launcher and agent need them. */
 	cgroup_box_close(&h->groups);
 	fd_closep(&h->listen_fd);

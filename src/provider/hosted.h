@@ -1,5 +1,6 @@
 /* hosted.h: what `bubblewrap` and `local` have in common: a sandbox whose first process is a child
- * of the broker, with a uid, control groups, a listening socket and a record on this host. */
+ * of this broker or of an earlier one, with a uid, control groups, a listening socket and a record
+ * on this host. */
 #pragma once
 
 #include <uv.h>
@@ -12,8 +13,9 @@
 #include "provider/record.h"
 
 /* What is kept of what launcher, bubblewrap and agent print: reasons are in the first lines. */
-#define SAID_MAX (8 * KIB)
-#define INFO_MAX (4 * KIB)
+#define SAID_MAX     (8 * KIB)
+#define INFO_MAX     (4 * KIB)
+#define EXIT_UNKNOWN (-1) /* its parent has been told, and that is another process */
 
 struct hosted {
 	struct sandbox base;
@@ -44,7 +46,7 @@ struct hosted {
 	 * milliseconds. */
 	void (*end_tree)(struct hosted *h);
 	bool started, exited, destroying, finishing;
-	int exit_status; /* as from waitpid */
+	int exit_status; /* as from waitpid; EXIT_UNKNOWN */
 	unsigned tries;
 	unsigned handles; /* open uv handles */
 	void (*done)(void *user, const char *leftovers);
@@ -59,6 +61,7 @@ struct hosted_wish {
 	const struct provider *provider;
 	struct cgroup_host groups; /* which control groups to use; borrowed members */
 	bool workdir; /* a directory ID.d in the runtime directory, of the sandbox's uid */
+	void (*end_tree)(struct hosted *h); /* see struct hosted */
 };
 
 /* Checks the spec, makes key, uid (root), groups, record and listening socket, and connects to it.
@@ -77,7 +80,24 @@ int hosted_prepare(struct hosted *h, struct boot *b, struct launch *l, struct er
 /* Starts it and the watching. info_fd: the reading end of --info-fd, taken; -1: none. On failure
  * frees h. */
 int hosted_start(struct hosted *h, struct launch *l, int info_fd, struct err *err) MUST_CHECK;
+/* provider.ref and provider.connect. A sandbox that ended is removed; so is one that cannot be
+ * reached, from the loop. */
+char *hosted_ref(const struct provider *p, const struct sandbox_spec *spec);
+int hosted_connect(const struct hosted_wish *wish, uv_loop_t *loop, const char *ref,
+	const struct sandbox_events *events, void *user, struct hosted **ret,
+	struct err *err) MUST_CHECK;
+
+/* ---- among the files of hosted ---- */
+
+struct hosted *hosted_allocate(const struct hosted_wish *wish, uv_loop_t *loop, const char *id,
+	const struct sandbox_events *events, void *user);
+/* Watches first process and output, as far as there are descriptors. 0, or libuv's error, and
+ * nothing is watched. */
+int hosted_watch(struct hosted *h) MUST_CHECK;
+/* Connects link_fd to socket_path. 0, or a negative errno. */
+int hosted_link(struct hosted *h) MUST_CHECK;
 /* Undoes hosted_new() where it does not come to hosted_start(). */
 void hosted_abort(struct hosted *h);
-/* provider.destroy */
+/* provider.leave and provider.destroy */
+void hosted_leave(struct sandbox *s);
 void hosted_destroy(struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user);

@@ -135,6 +135,20 @@ static int socket_address(const char *path, struct sockaddr_un *ret, int *ret_di
 	return 0;
 }
 
+int hosted_link(struct hosted *h)
+{
+	struct sockaddr_un address;
+	_cleanup_close_ int dir = -1;
+	int r = socket_address(h->socket_path, &address, &dir);
+	if (r < 0)
+		return r;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	h->base.link_fd = TAKE_FD(fd);
+	return 0;
+}
+
 /* The listening end, for the agent to inherit, and a first connection that waits in its queue. */
 static int make_link(struct hosted *h, struct err *err)
 {
@@ -144,13 +158,12 @@ static int make_link(struct hosted *h, struct err *err)
 	const struct sockaddr *sa = (const struct sockaddr *)&address;
 	if (r == 0) {
 		h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		h->base.link_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (h->listen_fd < 0 || h->base.link_fd < 0 ||
-			bind(h->listen_fd, sa, sizeof(address)) < 0 ||
-			chmod(h->socket_path, 0600) < 0 || listen(h->listen_fd, 8) < 0 ||
-			connect(h->base.link_fd, sa, sizeof(address)) < 0)
+		if (h->listen_fd < 0 || bind(h->listen_fd, sa, sizeof(address)) < 0 ||
+			chmod(h->socket_path, 0600) < 0 || listen(h->listen_fd, 8) < 0)
 			r = -errno;
 	}
+	if (r == 0)
+		r = hosted_link(h);
 	if (r < 0)
 		return err_set(err, ERR_PROVIDER_UNUSABLE, -r,
 			"cannot make the sandbox's socket %.300s: %s", h->socket_path,
@@ -171,27 +184,39 @@ static int make_workdir(struct hosted *h, struct err *err)
 	return 0;
 }
 
-static struct hosted *allocate(const struct provider *p, uv_loop_t *loop,
-	const struct sandbox_spec *spec, const struct sandbox_events *events, void *user)
+char *hosted_ref(const struct provider *p, const struct sandbox_spec *spec)
+{
+	return xasprintf("%s %s %s %s", p->name, record_boot_id(), spec->id, spec->runtime_dir);
+}
+
+struct hosted *hosted_allocate(const struct hosted_wish *wish, uv_loop_t *loop, const char *id,
+	const struct sandbox_events *events, void *user)
 {
 	struct hosted *h = xcalloc(1, sizeof(*h));
-	h->base.provider = p;
+	h->base.provider = wish->provider;
+	h->end_tree = wish->end_tree;
 	h->base.link_fd = h->listen_fd = h->lifeline_fd = h->pidfd = h->init_pidfd = -1;
 	h->stderr_fd = h->info_fd = -1;
 	h->loop = loop;
 	h->events = *events;
 	h->user = user;
-	h->id = xstrdup(spec->id);
+	h->id = xstrdup(id);
 	h->uid = UID_CLAIM_NONE;
 	h->record = RECORD_NONE;
 	h->groups = CGROUP_BOX_NONE;
-	h->socket_path = xasprintf("%s/%s.sock", spec->runtime_dir, spec->id);
-	h->base.ref =
-		xasprintf("%s %s %s %s", p->name, record_boot_id(), spec->id, spec->runtime_dir);
 	h->said = BUF_INIT(SAID_MAX);
 	h->info = BUF_INIT(INFO_MAX);
-	id_random(h->base.key, sizeof(h->base.key));
 	return h;
+}
+
+static int write_down(struct hosted *h, const struct sandbox_spec *spec, struct err *err)
+{
+	struct record_facts f = {.n_cgroups = h->groups.n_dirs,
+		.socket = h->socket_path,
+		.workdir = h->workdir,
+		.uid = h->uid.uid};
+	memcpy(f.cgroups, h->groups.dirs, sizeof(f.cgroups));
+	return record_create(spec->runtime_dir, h->id, &f, &h->record, err);
 }
 
 static int claim(struct hosted *h, const struct hosted_wish *wish, const struct sandbox_spec *spec,
@@ -215,8 +240,7 @@ static int claim(struct hosted *h, const struct hosted_wish *wish, const struct 
 	/* Before what it names: this process can be killed at any moment. Groups, whose names only
 	 * their making tells, are swept without a record, too. */
 	if (r == 0)
-		r = record_create(spec->runtime_dir, h->id, h->groups.dirs, h->groups.n_dirs,
-			h->socket_path, h->workdir, &h->record, err);
+		r = write_down(h, spec, err);
 	if (r == 0 && wish->workdir)
 		r = make_workdir(h, err);
 	return r == 0 ? make_link(h, err) : r;
@@ -228,7 +252,13 @@ int hosted_new(const struct hosted_wish *wish, uv_loop_t *loop, const struct san
 	int r = check_spec(spec, err);
 	if (r < 0)
 		return r;
-	struct hosted *h = allocate(wish->provider, loop, spec, events, user);
+	struct hosted *h = hosted_allocate(wish, loop, spec->id, events, user);
+	h->socket_path = xasprintf("%s/%s.sock", spec->runtime_dir, spec->id);
+	h->base.ref = hosted_ref(wish->provider, spec);
+	if (spec->key)
+		memcpy(h->base.key, spec->key, sizeof(h->base.key));
+	else
+		id_random(h->base.key, sizeof(h->base.key));
 	r = claim(h, wish, spec, err);
 	if (r < 0) {
 		hosted_abort(h);

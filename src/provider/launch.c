@@ -194,9 +194,26 @@ static void place_fds(const struct launch *l)
 		fail("close descriptors", NULL);
 }
 
+static void wait_for_gate(const struct launch *l)
+{
+	char byte;
+	if (!l->gate_writer)
+		return;
+	(void)close(l->gate_writer);
+	ssize_t n;
+	do
+		n = read(l->gate, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(EXIT_LAUNCH);
+}
+
 NORETURN static void child(const struct launch *l, bool born_in_group)
 {
+	wait_for_gate(l);
 	standard_fds(l);
+	/* What is sent to the broker's process group is not for sandboxes. */
+	(void)setsid();
 	sig_reset();
 	join_groups(l, born_in_group);
 	stage(l);

@@ -39,8 +39,11 @@ struct launch {
 	size_t n_stages;
 	const int *join; /* "0" is written to each */
 	size_t n_join;
-	int cgroup2_fd;         /* born in this group; -1: none */
-	int stderr_fd;          /* standard error; standard input and output are /dev/null */
+	int cgroup2_fd; /* born in this group; -1: none */
+	int stderr_fd;  /* standard error; standard input and output are /dev/null */
+	/* It does nothing before a byte comes here, and ends at the end of file; gate_writer is the
+	 * other end, for the child to close; 0: no gate. */
+	int gate, gate_writer;
 	int fds[LAUNCH_FDS];    /* become 3, 4, …; everything else is closed */
 	bool owned[LAUNCH_FDS]; /* closed by launch_done() */
 	size_t n_fds;

@@ -3,9 +3,7 @@
  *
  * A root broker's sandbox still runs as an unprivileged uid of its own; an ordinary user's as that
  * user. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 #include "provider/boot.h"
 #include "provider/hosted.h"
 #include "provider/probe.h"
+#include "provider/process.h"
 
 /* A storm of forks is met by stopping first; what still lives after so many rounds is reported by
  * the groups or by nobody: not a boundary. */
@@ -46,67 +45,24 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 
 /* ---- the tree ---- */
 
-struct process {
-	pid_t pid, parent;
-	bool dead, ours;
-};
-
-static bool read_process(pid_t pid, struct process *ret)
-{
-	char path[40], stat[512], state;
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
-	if (n <= 0)
-		return false;
-	stat[n] = '\0';
-	int parent;
-	const char *end = strrchr(stat, ')'); /* the name may hold anything */
-	if (!end || sscanf(end, ") %c %d", &state, &parent) != 2)
-		return false;
-	*ret = (struct process){.pid = pid, .parent = parent, .dead = state == 'Z' || state == 'X'};
-	return true;
-}
-
-/* Every process of the machine; *ret is the caller's. */
-static size_t list_processes(struct process **ret)
-{
-	size_t n = 0, room = 0;
-	struct process *all = NULL, p;
-	DIR *d = opendir("/proc");
-	for (struct dirent *e; d && (e = readdir(d));) {
-		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (pid <= 0 || !read_process(pid, &p))
-			continue;
-		if (n == room) {
-			room = room ? 2 * room : 256;
-			all = xrealloc(all, room * sizeof(*all));
-		}
-		all[n++] = p;
-	}
-	if (d)
-		(void)closedir(d);
-	*ret = all;
-	return n;
-}
-
 /* Kills the living descendants of root; how many there were. */
 static size_t kill_descendants(pid_t root)
 {
 	_cleanup_free_ struct process *all = NULL;
-	size_t n = list_processes(&all), killed = 0;
+	size_t n = process_list(&all), killed = 0;
+	_cleanup_free_ bool *ours = xcalloc(n, sizeof(*ours));
 	for (bool more = true; more;) {
 		more = false;
 		for (size_t i = 0; i < n; i++) {
 			bool child = all[i].parent == root;
 			for (size_t k = 0; !child && k < n; k++)
-				child = all[k].ours && all[k].pid == all[i].parent;
-			if (child && !all[i].ours)
-				more = all[i].ours = true;
+				child = ours[k] && all[k].pid == all[i].parent;
+			if (child && !ours[i])
+				more = ours[i] = true;
 		}
 	}
 	for (size_t i = 0; i < n; i++)
-		if (all[i].ours && !all[i].dead)
+		if (ours[i] && !all[i].dead)
 			killed += kill(all[i].pid, SIGKILL) == 0;
 	return killed;
 }
@@ -133,7 +89,7 @@ static void end_tree(struct hosted *h)
 	if (cgroup_box_kill(&h->groups) == 0 || h->exited)
 		return;
 	/* The agent adopts what its descendants orphan, so none escapes while it is held. */
-	(void)kill(h->pid, SIGSTOP);
+	(void)process_signal(h->pidfd, SIGSTOP);
 	for (int i = 0; i < KILL_ROUNDS && kill_descendants(h->pid) > 0; i++)
 		;
 }
@@ -203,12 +159,12 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 		.provider = &provider_local,
 		.groups = {.v2 = cgroup_host()->v2, .kill = cgroup_host()->kill},
 		.workdir = true,
+		.end_tree = end_tree,
 	};
 	struct hosted *h = NULL;
 	int r = hosted_new(&wish, loop, spec, events, user, &h, err);
 	if (r < 0)
 		return r;
-	h->end_tree = end_tree;
 	capabilities(spec, &h->base.caps);
 	r = start(h, spec, err);
 	if (r == 0)
@@ -216,15 +172,20 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	return r;
 }
 
-static int connect_to(uv_loop_t *loop, const char *ref, const struct sandbox_events *events,
+static char *ref(const struct sandbox_spec *spec)
+{
+	return hosted_ref(&provider_local, spec);
+}
+
+static int connect_to(uv_loop_t *loop, const char *to, const struct sandbox_events *events,
 	void *user, struct sandbox **ret, struct err *err)
 {
-	(void)loop;
-	(void)ref;
-	(void)events;
-	(void)user;
-	(void)ret;
-	return err_set(err, ERR_UNSUPPORTED, ENOSYS, "reconnecting is not supported");
+	static const struct hosted_wish wish = {.provider = &provider_local, .end_tree = end_tree};
+	struct hosted *h = NULL;
+	int r = hosted_connect(&wish, loop, to, events, user, &h, err);
+	if (r == 0)
+		*ret = &h->base;
+	return r;
 }
 
 static int probe(struct provider_probe *ret, struct err *err)
@@ -236,7 +197,9 @@ const struct provider provider_local = {
 	.name = "local",
 	.probe = probe,
 	.create = create,
+	.ref = ref,
 	.connect = connect_to,
+	.leave = hosted_leave,
 	.destroy = hosted_destroy,
 	.capabilities = capabilities,
 };

@@ -28,7 +28,10 @@ struct sandbox_spec {
 	const struct sandbox_mount *mounts;
 	size_t n_mounts;
 	uint32_t lease_ms;
-	uint32_t orphan_ms; /* see BOOT_ORPHAN_MS */
+	/* See BOOT_ORPHAN_MS. 0: the sandbox ends with the process that makes it; else a later one
+	 * finds it by connect(). */
+	uint32_t orphan_ms;
+	const uint8_t *key; /* AUTH_KEY random bytes, its maker's own; NULL: some are made */
 };
 
 /* RLIMIT_DATA: not what many processes have together, nor files in a tmpfs, nor shared memory. */
@@ -61,8 +64,9 @@ struct sandbox; /* a running sandbox of some provider */
 
 struct sandbox_events {
 	/* The sandbox is gone although nobody destroyed it, or never came up; the text has the
-	 * reason as far as it is known (what the launcher printed). Called once, from the loop.
-	 * destroy() is still needed. */
+	 * reason as far as it is known (what the launcher printed; of a sandbox that an earlier
+	 * process made, not even the exit status). Called once, from the loop. destroy() is still
+	 * needed. */
 	void (*exited)(void *user, const struct err *why);
 };
 
@@ -76,9 +80,18 @@ struct provider {
 	int (*create)(uv_loop_t *loop, const struct sandbox_spec *spec,
 		const struct sandbox_events *events, void *user, struct sandbox **ret,
 		struct err *err);
-	/* Finds a sandbox that an earlier broker made. -ENOSYS where the provider cannot (yet). */
+	/* The ref that create() will give its sandbox for this spec, so that it can be written down
+	 * before. The caller frees. */
+	char *(*ref)(const struct sandbox_spec *spec);
+	/* Finds a sandbox that an earlier process made, with a new link to it; key is left to the
+	 * caller. Whoever else is connected to it loses its link once this one shows the key.
+	 * ERR_SANDBOX_LOST where it has ended, was another boot's, or cannot be reached: then it
+	 * and what it left are removed (from the loop, where that takes time). */
 	int (*connect)(uv_loop_t *loop, const char *ref, const struct sandbox_events *events,
 		void *user, struct sandbox **ret, struct err *err);
+	/* Lets go of it without ending it: a later process will connect() to it (orphan_ms > 0). No
+	 * event after this call. Frees the sandbox. */
+	void (*leave)(struct sandbox *s);
 	/* Ends it and leaves nothing: no process, mount, directory, cgroup, socket. No event after
 	 * this call. done (may be NULL) is called from the loop once everything is gone; leftovers
 	 * holds what could not be removed, or NULL. Frees the sandbox. */
@@ -91,9 +104,9 @@ struct provider {
 /* A provider's own struct begins with this. */
 struct sandbox {
 	const struct provider *provider;
-	char *ref;   /* text to find it again, with the boot id */
-	int link_fd; /* taken by the caller with TAKE_FD */
-	uint8_t key[AUTH_KEY];
+	char *ref;                /* text to find it again, with the boot id */
+	int link_fd;              /* taken by the caller with TAKE_FD */
+	uint8_t key[AUTH_KEY];    /* of create() */
 	char *kernels_dir;        /* as code inside sees it */
 	char *workspace;          /* the same */
 	struct capabilities caps; /* of this one */

@@ -68,7 +68,9 @@ void box_init(struct box *b, struct box_host *h)
 		.shm_size = 16 * MIB,
 		.cpus = 2,
 		.pids_max = 64,
+		.key = b->key,
 	};
+	id_random(b->key, sizeof(b->key));
 }
 
 static void on_exited(void *user, const struct err *why)
@@ -93,19 +95,23 @@ static void on_lost(void *user, const struct err *why)
 		b->why = *why;
 }
 
+static const struct sandbox_events events = {.exited = on_exited};
+
+static void link_up(struct box *b)
+{
+	static const struct link_events link_events = {.ready = on_ready, .lost = on_lost};
+	b->caps = b->sandbox->caps;
+	CHECK(link_new(b->loop, TAKE_FD(b->sandbox->link_fd), b->key, &link_events, b, &b->link) ==
+		0);
+	b->exec = exec_new(b->link, b->sandbox->kernels_dir, b->sandbox->workspace);
+}
+
 int box_create(struct box *b, const struct provider *p, struct err *err)
 {
-	static const struct sandbox_events events = {.exited = on_exited};
-	static const struct link_events link_events = {.ready = on_ready, .lost = on_lost};
 	int r = p->create(b->loop, &b->spec, &events, b, &b->sandbox, err);
-	if (r < 0)
-		return r;
-	b->caps = b->sandbox->caps;
-	r = link_new(
-		b->loop, TAKE_FD(b->sandbox->link_fd), b->sandbox->key, &link_events, b, &b->link);
-	CHECK(r == 0);
-	b->exec = exec_new(b->link, b->sandbox->kernels_dir, b->sandbox->workspace);
-	return 0;
+	if (r == 0)
+		link_up(b);
+	return r;
 }
 
 static void on_time(uv_timer_t *t)
@@ -127,16 +133,29 @@ bool box_until(uv_loop_t *loop, const bool *flag, uint64_t timeout_us)
 	return *flag;
 }
 
-bool box_open(struct box *b, const struct provider *p)
+static bool wait_ready(struct box *b, uint64_t start)
 {
-	uint64_t start = clock_monotonic_us();
-	int r = box_create(b, p, &b->why);
-	if (r < 0)
-		return false;
 	for (uint64_t end = start + HELLO_US; !b->ready && !b->lost && clock_monotonic_us() < end;)
 		(void)uv_run(b->loop, UV_RUN_ONCE);
 	b->hello_us = clock_monotonic_us() - start;
 	return b->ready;
+}
+
+bool box_open(struct box *b, const struct provider *p)
+{
+	uint64_t start = clock_monotonic_us();
+	return box_create(b, p, &b->why) == 0 && wait_ready(b, start);
+}
+
+bool box_connect(struct box *b, struct box_host *h)
+{
+	uint64_t start = clock_monotonic_us();
+	b->spec.id = b->id;
+	_cleanup_free_ char *ref = h->provider->ref(&b->spec);
+	if (h->provider->connect(b->loop, ref, &events, b, &b->sandbox, &b->why) < 0)
+		return false;
+	link_up(b);
+	return wait_ready(b, start);
 }
 
 static char leftovers_text[512];

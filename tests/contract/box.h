@@ -16,6 +16,7 @@ struct box {
 	uv_loop_t *loop;
 	struct sandbox_spec spec;
 	char id[ID_TEXT_SIZE];
+	uint8_t key[AUTH_KEY]; /* spec.key */
 	struct sandbox *sandbox;
 	struct capabilities caps;
 	struct link *link;
@@ -47,6 +48,9 @@ void box_init(struct box *b, struct box_host *h);
 int box_create(struct box *b, const struct provider *p, struct err *err);
 /* create, then waits for the hello. */
 bool box_open(struct box *b, const struct provider *p);
+/* Finds one that another process made, by id and key (in b after box_init(), or put there), and
+ * waits for the hello. The reason why not is in b->why. */
+bool box_connect(struct box *b, struct box_host *h);
 /* Waits until *flag, for so long at most. */
 bool box_until(uv_loop_t *loop, const bool *flag, uint64_t timeout_us);
 /* Destroys and waits. The leftovers' text (static), or NULL. */

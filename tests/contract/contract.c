@@ -24,109 +24,11 @@
 #include "confine/uids.h"
 #include "contract/box.h"
 #include "contract/tap.h"
+#include "contract/traces.h"
 #include "provider/record.h"
 
 static struct box_host host;
 static bool as_root;
-/* This process's own part of the numbers, so that other brokers of this machine do not count. */
-static char uid_prefix[16];
-
-/* ---- what is on this host ---- */
-
-static size_t count_dir(const char *path, const char *prefix)
-{
-	size_t n = 0;
-	DIR *d = opendir(path);
-	for (struct dirent *e; d && (e = readdir(d));)
-		n += e->d_name[0] != '.' && str_starts(e->d_name, prefix);
-	if (d)
-		(void)closedir(d);
-	return n;
-}
-
-static size_t count_lines(const char *path)
-{
-	size_t n = 0;
-	FILE *f = fopen(path, "re");
-	for (int c; f && (c = fgetc(f)) != EOF;)
-		n += c == '\n';
-	if (f)
-		(void)fclose(f);
-	return n;
-}
-
-/* Processes below this one, zombies too. */
-static size_t count_children(void)
-{
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	size_t n = 0;
-	FILE *f = fopen(path, "re");
-	for (int pid; f && fscanf(f, "%d", &pid) == 1;)
-		n++;
-	if (f)
-		(void)fclose(f);
-	return n;
-}
-
-static size_t count_ours(const char *path)
-{
-	size_t n = 0;
-	DIR *d = opendir(path);
-	for (struct dirent *e; d && (e = readdir(d));)
-		n += box_is_ours(e->d_name);
-	if (d)
-		(void)closedir(d);
-	return n;
-}
-
-static size_t count_groups(void)
-{
-	const struct cgroup_host *h = cgroup_host();
-	const char *const bases[] = {h->v1_memory, h->v1_pids, h->v1_cpu, h->v2};
-	size_t n = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(bases); i++)
-		n += bases[i] ? count_ours(bases[i]) : 0;
-	return n;
-}
-
-struct traces {
-	size_t fds, mounts, children, groups, names, uids;
-};
-
-static struct traces traces(void)
-{
-	return (struct traces){
-		.fds = count_dir("/proc/self/fd", ""),
-		.mounts = count_lines("/proc/self/mountinfo"),
-		.children = count_children(),
-		.groups = count_groups(),
-		.names = count_dir(host.runtime, ""),
-		.uids = as_root ? count_dir(UIDS_DIR, uid_prefix) : 0,
-	};
-}
-
-static bool same_traces(const struct traces *a, const struct traces *b)
-{
-	bool same = memcmp(a, b, sizeof(*a)) == 0;
-	if (!same)
-		tap_note("before: fds %zu mounts %zu children %zu groups %zu names %zu uids %zu; "
-			 "after: "
-			 "%zu %zu %zu %zu %zu %zu",
-			a->fds, a->mounts, a->children, a->groups, a->names, a->uids, b->fds,
-			b->mounts, b->children, b->groups, b->names, b->uids);
-	return same;
-}
-
-static void own_uids(void)
-{
-	char range[40];
-	unsigned own = 15000 + (unsigned)getpid() % 5000;
-	(void)snprintf(uid_prefix, sizeof(uid_prefix), "%u", own);
-	(void)snprintf(range, sizeof(range), "%u00000-%u00063", own, own);
-	CHECK(setenv("SCB_UID_RANGE", range, 1) == 0);
-}
-
 /* ---- tests ---- */
 
 static int by_value(const void *a, const void *b)
@@ -142,7 +44,7 @@ static void test_cycles(void)
 	if (text && str_to_u64(text, 100000, &n) < 0)
 		n = 50;
 	_cleanup_free_ uint64_t *hello = xcalloc(n, sizeof(*hello));
-	struct traces before = traces();
+	struct traces before = traces(&host);
 	uint64_t made = 0, clean = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct box b;
@@ -156,9 +58,9 @@ static void test_cycles(void)
 		if (left)
 			tap_note("cycle %llu: left %s", (unsigned long long)i, left);
 	}
-	struct traces after = traces();
+	struct traces after = traces(&host);
 	tap_ok(made == n, "%llu sandboxes come up", (unsigned long long)n);
-	tap_ok(clean == n && same_traces(&before, &after),
+	tap_ok(clean == n && traces_same(&before, &after),
 		"they leave no process, mount, group, name, uid or descriptor");
 	qsort(hello, made, sizeof(*hello), by_value);
 	if (made)
@@ -168,7 +70,7 @@ static void test_cycles(void)
 
 static void test_immediate_destroy(void)
 {
-	struct traces before = traces();
+	struct traces before = traces(&host);
 	bool clean = true;
 	for (int i = 0; i < 10; i++) {
 		struct box b;
@@ -177,13 +79,13 @@ static void test_immediate_destroy(void)
 		clean &= box_create(&b, host.provider, &err) == 0;
 		clean &= box_close(&b) == NULL;
 	}
-	struct traces after = traces();
-	tap_ok(clean && same_traces(&before, &after), "destroyed right after create: nothing left");
+	struct traces after = traces(&host);
+	tap_ok(clean && traces_same(&before, &after), "destroyed right after create: nothing left");
 }
 
 static void test_busy_destroy(void)
 {
-	struct traces before = traces();
+	struct traces before = traces(&host);
 	struct box b;
 	struct box_result r;
 	box_init(&b, &host);
@@ -200,8 +102,8 @@ static void test_busy_destroy(void)
 	uint64_t start = clock_monotonic_us();
 	const char *left = box_close(&b);
 	uint64_t took = clock_monotonic_us() - start;
-	struct traces after = traces();
-	tap_ok(!left && same_traces(&before, &after), "destroy ends them all");
+	struct traces after = traces(&host);
+	tap_ok(!left && traces_same(&before, &after), "destroy ends them all");
 	tap_ok(took < USEC_PER_SEC, "within a second (%.1f ms)", (double)took / 1000);
 	if (left)
 		tap_note("left: %s", left);
@@ -211,7 +113,7 @@ static void test_many_at_once(void)
 {
 	enum { N = 8 };
 	static struct box boxes[N];
-	struct traces before = traces();
+	struct traces before = traces(&host);
 	int up = 0;
 	for (int i = 0; i < N; i++) {
 		box_init(&boxes[i], &host);
@@ -225,8 +127,8 @@ static void test_many_at_once(void)
 	tap_ok(up == 2 * N, "%d at once, each runs a command", N);
 	for (int i = 0; i < N; i++)
 		(void)box_close(&boxes[i]);
-	struct traces after = traces();
-	tap_ok(same_traces(&before, &after), "and leave nothing");
+	struct traces after = traces(&host);
+	tap_ok(traces_same(&before, &after), "and leave nothing");
 }
 
 /* An agent that is none, one that is missing, and one that ends: exited() says why. */
@@ -234,7 +136,7 @@ static void exits_with(const char *agent, const char *expect, const char *name)
 {
 	struct box b;
 	struct err err = {0};
-	struct traces before = traces();
+	struct traces before = traces(&host);
 	box_init(&b, &host);
 	b.spec.agent_path = agent;
 	bool told = box_create(&b, host.provider, &err) == 0 &&
@@ -243,8 +145,8 @@ static void exits_with(const char *agent, const char *expect, const char *name)
 	tap_ok(strstr(said, expect) != NULL, "%s: says so", name);
 	tap_note("%s", said);
 	(void)box_close(&b);
-	struct traces after = traces();
-	tap_ok(same_traces(&before, &after), "%s: leaves nothing", name);
+	struct traces after = traces(&host);
+	tap_ok(traces_same(&before, &after), "%s: leaves nothing", name);
 }
 
 static void test_exited(void)
@@ -398,10 +300,11 @@ static void test_host_uid(void)
 	bool up = box_open(&b, host.provider) && box_open(&other, host.provider);
 	struct box_result r;
 	up = up && box_run(&b, "sleep 100 & setsid sleep 100 & echo", 5 * USEC_PER_SEC, &r);
-	tap_ok(up && count_children() >= 2 && !any_uid_0_below(getpid(), 0),
+	tap_ok(up && traces_children() >= 2 && !any_uid_0_below(getpid(), 0),
 		"no process of a sandbox has host uid 0");
 	if (as_root)
-		tap_ok(count_dir(UIDS_DIR, uid_prefix) >= 2, "two sandboxes have two uids");
+		tap_ok(traces_count(UIDS_DIR, traces_uid_prefix()) >= 2,
+			"two sandboxes have two uids");
 	(void)box_close(&b);
 	(void)box_close(&other);
 }
@@ -503,7 +406,7 @@ NORETURN static void creator(int told_fd)
 
 static void test_dead_broker(void)
 {
-	struct traces before = traces();
+	struct traces before = traces(&host);
 	int told[2];
 	CHECK(pipe2(told, O_CLOEXEC) == 0);
 	pid_t pid = fork();
@@ -514,10 +417,10 @@ static void test_dead_broker(void)
 	bool up = read(told[0], id, sizeof(id)) == sizeof(id) && id_valid('x', id);
 	(void)close(told[0]);
 	box_note(id);
-	tap_ok(up && count_dir(host.runtime, "x-") > 0, "another broker has a sandbox");
+	tap_ok(up && traces_count(host.runtime, "x-") > 0, "another broker has a sandbox");
 	(void)provider_sweep(host.runtime); /* may find what others left, too */
-	tap_ok(count_groups() >= (up && cgroup_host()->v2 ? 1 : 0) &&
-			count_dir(host.runtime, "x-") > 0,
+	tap_ok(traces_groups() >= (up && cgroup_host()->v2 ? 1 : 0) &&
+			traces_count(host.runtime, "x-") > 0,
 		"a sweep leaves what lives alone");
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 	/* Its agent ends by itself (orphan_ms 0), then the sweep has something to do. */
@@ -526,9 +429,9 @@ static void test_dead_broker(void)
 	do {
 		(void)nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 		(void)provider_sweep(host.runtime);
-		after = traces();
+		after = traces(&host);
 	} while (memcmp(&before, &after, sizeof(after)) != 0 && clock_monotonic_us() < end);
-	tap_ok(same_traces(&before, &after), "broker killed with -9: a sweep leaves nothing");
+	tap_ok(traces_same(&before, &after), "broker killed with -9: a sweep leaves nothing");
 }
 
 /* At any moment of a sandbox's beginning: before it has a process, while bubblewrap sets it up,
@@ -536,7 +439,7 @@ static void test_dead_broker(void)
 static void test_broker_killed_early(void)
 {
 	enum { TIMES = 50, LONGEST_US = 40000 };
-	size_t before = count_dir(host.runtime, ""), after = 0;
+	size_t before = traces_count(host.runtime, ""), after = 0;
 	for (unsigned i = 0; i < TIMES; i++) {
 		struct box b;
 		struct err err;
@@ -559,7 +462,7 @@ static void test_broker_killed_early(void)
 	do {
 		(void)usleep(20000);
 		(void)provider_sweep(host.runtime);
-		after = count_dir(host.runtime, "");
+		after = traces_count(host.runtime, "");
 	} while (after != before && clock_monotonic_us() < end);
 	tap_ok(after == before, "brokers killed while they make a sandbox: nothing lives on (%zu)",
 		after - before);
@@ -590,19 +493,19 @@ static void test_uids_used_up(void)
 	box_init(&b[2], &host);
 	r = box_create(&b[2], host.provider, &err);
 	tap_ok(r < 0 && strstr(err.text, "FIRST-LAST"), "a range that makes no sense says so");
-	own_uids();
+	traces_own_uids();
 }
 
 static void test_probe(void)
 {
 	struct provider_probe p;
 	struct err err = {0};
-	struct traces before = traces();
+	struct traces before = traces(&host);
 	int r = host.provider->probe(&p, &err);
 	tap_ok(r == 0 && p.usable, "probe says usable");
 	tap_note("%s", p.reason);
-	struct traces after = traces();
-	tap_ok(same_traces(&before, &after), "probe leaves nothing");
+	struct traces after = traces(&host);
+	tap_ok(traces_same(&before, &after), "probe leaves nothing");
 }
 
 /* Container engines and careful administrators start services without core files. Cannot be undone:
@@ -641,7 +544,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	CHECK(box_host_init(&host, argv[1]) == 0);
-	own_uids();
+	traces_own_uids();
 	test_probe();
 	test_cycles();
 	test_immediate_destroy();

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,6 +19,7 @@
 #include "base/str.h"
 #include "provider/explain.h"
 #include "provider/provider.h"
+#include "provider/process.h"
 #include "provider/record.h"
 
 static void explained(const char *said, const char *expect)
@@ -110,7 +112,8 @@ static void records_of_the_dead_are_swept(void **state)
 	(void)close(fd);
 	struct record r;
 	struct err err;
-	assert_int_equal(record_create(dir, "x-1", NULL, 0, socket, workdir, &r, &err), 0);
+	const struct record_facts f = {.socket = socket, .workdir = workdir, .uid = 7};
+	assert_int_equal(record_create(dir, "x-1", &f, &r, &err), 0);
 	assert_int_equal(record_sweep(dir), 0);
 	fd_closep(&r.guard_fd); /* the broker is dead, the sandbox lives */
 	assert_int_equal(record_sweep(dir), 0);
@@ -128,8 +131,92 @@ static void records_of_the_dead_are_swept(void **state)
 	assert_int_equal(record_sweep(dir), 1);
 	assert_int_equal(access("/tmp", F_OK), 0);
 	assert_int_equal(access("/etc/passwd", F_OK), 0);
+	fd = open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	_cleanup_free_ char *out = xasprintf("boot x\nworkdir %s/../%s\n", dir, dir + 5);
+	assert_int_equal(write(fd, out, strlen(out)), strlen(out));
+	(void)close(fd);
+	assert_int_equal(record_sweep(dir), 1);
+	assert_int_equal(access(dir, F_OK), 0);
 	free(r.path);
 	assert_int_equal(rmdir(dir), 0);
+}
+
+static void a_record_is_read_again(void **state)
+{
+	(void)state;
+	static const struct capabilities caps = {"container", "cgroup2", "cgroup2", "cgroup2",
+		"tmpfs", "memory", "cgroup.kill", "none: no network device", "user namespace",
+		"allow-list", "yes", "dedicated"};
+	char dir[] = "/tmp/scb-record-XXXXXX";
+	assert_non_null(mkdtemp(dir));
+	_cleanup_free_ char *socket = xasprintf("%s/x-1.sock", dir);
+	char group[] = "/sys/fs/cgroup/nonexistent/x-1";
+	const struct record_facts f = {
+		.socket = socket, .uid = 7, .cgroups = {group}, .n_cgroups = 1};
+	struct record r, again;
+	struct record_facts read = {0};
+	struct process self;
+	struct err err;
+	assert_true(process_read(getpid(), &self));
+	assert_int_equal(record_create(dir, "x-1", &f, &r, &err), 0);
+	assert_int_equal(record_add_inside(&r, "/k ernels", "/workspace", &caps), 0);
+	assert_int_equal(record_add_process(&r, "first", getpid()), 0);
+	assert_int_equal(write(r.guard_fd, "init 12", 7), 7); /* cut off */
+	assert_int_equal(record_open(dir, "x-1", &again, &read, &err), 0);
+	assert_true(read.same_boot);
+	assert_int_equal(read.uid, 7);
+	assert_int_equal(read.n_cgroups, 1);
+	assert_string_equal(read.cgroups[0], group);
+	assert_string_equal(read.socket, socket);
+	assert_null(read.workdir);
+	assert_string_equal(read.kernels_dir, "/k ernels");
+	assert_string_equal(read.workspace, "/workspace");
+	assert_int_equal(read.first.pid, getpid());
+	assert_int_equal(read.first.start, self.start);
+	assert_int_equal(read.init.pid, 0);
+	assert_string_equal(read.caps.isolation_level, "container");
+	assert_string_equal(read.caps.egress, "none: no network device");
+	assert_string_equal(read.caps.host_uid, "dedicated");
+	record_facts_done(&read);
+
+	/* Whose lock is shared is alive; whose is not is removed. */
+	assert_int_equal(record_sweep(dir), 0);
+	record_remove(&again);
+	free(TAKE_PTR(r.path));
+	record_remove(&r);
+	assert_int_equal(record_open(dir, "x-1", &again, &read, &err), -ENOENT);
+	assert_int_equal(err.code, ERR_SANDBOX_LOST);
+	assert_int_equal(record_create(dir, "x-1", &f, &r, &err), 0);
+	fd_closep(&r.guard_fd);
+	fd_closep(&r.shared_fd);
+	assert_int_equal(record_open(dir, "x-1", &again, &read, &err), -ESRCH);
+	assert_int_equal(access(r.path, F_OK), -1);
+	free(r.path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* A number is not enough: the one that had it may have ended. */
+static void processes_are_known_by_their_start(void **state)
+{
+	(void)state;
+	struct process self;
+	assert_true(process_read(getpid(), &self));
+	assert_int_equal(self.parent, getppid());
+	assert_false(self.dead);
+	int fd = process_open(getpid(), self.start);
+	assert_true(fd >= 0);
+	assert_int_equal(process_signal(fd, 0), 0);
+	(void)close(fd);
+	assert_int_equal(process_open(getpid(), self.start + 1), -ESRCH);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(0);
+	siginfo_t info;
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(process_open(pid, 0), -ESRCH); /* a zombie */
+	assert_int_equal(process_child(getpid()), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(process_open(pid, 0), -ESRCH);
 }
 
 static void providers_are_selected(void **state)
@@ -152,6 +239,8 @@ int main(void)
 		cmocka_unit_test(failures_are_explained),
 		cmocka_unit_test(trees_are_removed),
 		cmocka_unit_test(records_of_the_dead_are_swept),
+		cmocka_unit_test(a_record_is_read_again),
+		cmocka_unit_test(processes_are_known_by_their_start),
 		cmocka_unit_test(providers_are_selected),
 	};
 	return cmocka_run_group_tests_name("provider", tests, NULL, NULL);
