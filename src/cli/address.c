@@ -14,41 +14,74 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/paths.h"
+#include "mcp/build.h"
 #include "mcp/frontwire.h"
 
-int address_read(const char *state, struct address *ret)
+/* Its maximum is that of what a broker can be started with. */
+#define ADDRESS_MAX (128 * KIB)
+
+static json_t *load(const char *state, int *ret_error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/broker.json", state);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char text[2 * PATH_MAX];
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, text, sizeof(text));
-	json_t *o = n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	_cleanup_free_ char *text = xmalloc(ADDRESS_MAX);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, ADDRESS_MAX);
+	*ret_error = n < 0 ? -errno : -EBADMSG;
+	return n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
+static void read_options(const json_t *options, struct arglist *ret)
+{
+	size_t i;
+	json_t *o;
+	if (json_array_size(options) > 2 * FRONT_LIMITS_MAX + 8)
+		return;
+	json_array_foreach (options, i, o)
+		arglist_add(ret, json_is_string(o) ? json_string_value(o) : "");
+}
+
+int address_read(const char *state, struct address *ret)
+{
+	int r;
+	json_t *o = load(state, &r);
 	const char *socket = json_string_value(json_object_get(o, "socket"));
+	const char *boot = json_string_value(json_object_get(o, "boot"));
 	json_int_t pid = json_integer_value(json_object_get(o, "pid"));
-	bool good = socket && socket[0] == '/' && pid > 0 && pid <= INT_MAX;
-	if (good)
-		*ret = (struct address){xstrdup(socket), (int)pid};
+	if (socket && socket[0] == '/' && pid > 0 && pid <= INT_MAX) {
+		*ret = (struct address){.socket = xstrdup(socket),
+			.pid = (int)pid,
+			.since_boot = boot && strcmp(boot, paths_boot_id()) == 0};
+		read_options(json_object_get(o, "options"), &ret->options);
+		r = 0;
+	}
 	json_decref(o);
-	return good ? 0 : -EBADMSG;
+	return r;
 }
 
 void address_done(struct address *a)
 {
 	free(a->socket);
+	arglist_done(&a->options);
 	*a = (struct address){0};
 }
 
-int address_write(const char *state, const char *socket, struct err *err)
+int address_write(
+	const char *state, const char *socket, const struct settings *settings, struct err *err)
 {
-	json_t *o = json_pack("{s:s,s:i,s:s,s:i}", "socket", socket, "pid", (int)getpid(), "build",
-		SCB_VERSION, "protocol", FRONT_PROTOCOL);
-	_cleanup_free_ char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	_cleanup_arglist_ struct arglist options = {0};
+	json_t *list = json_array();
+	settings_broker_args(settings, &options);
+	for (size_t i = 0; i < options.n; i++)
+		json_array_append_new(list, json_string(options.v[i]));
+	bool whole = json_array_size(list) == options.n;
+	json_t *o = json_pack("{s:s,s:i,s:s,s:s,s:i,s:o}", "socket", socket, "pid", (int)getpid(),
+		"boot", paths_boot_id(), "build", build.version, "protocol", (int)build.front_max,
+		"options", list);
+	_cleanup_free_ char *text = o && whole ? json_dumps(o, JSON_COMPACT) : NULL;
 	json_decref(o);
 	if (!text)
 		return err_set(err, ERR_INVALID_ARGUMENT, EILSEQ,
-			"the path of the runtime directory is not UTF-8 text");
+			"the path of the runtime directory, or of the outputs, is not UTF-8 text");
 	return paths_write(state, "broker.json", text, strlen(text), err);
 }
 

@@ -42,6 +42,14 @@ struct broker {
 
 /* ---- the end ---- */
 
+static int some_session(void *user, struct session *s)
+{
+	(void)user;
+	(void)s;
+	return 1;
+}
+
+/* Nobody uses it any more: the next one is started as whoever needs it says. */
 static void withdraw(struct broker *b)
 {
 	address_remove(b->parts.state);
@@ -87,13 +95,6 @@ static void end_unused(void *user)
 	(void)uv_timer_start(&b->shutdown, on_shutdown, 0, 0);
 }
 
-static int some_session(void *user, struct session *s)
-{
-	(void)user;
-	(void)s;
-	return 1;
-}
-
 static void on_idle(uv_timer_t *t)
 {
 	struct broker *b = t->data;
@@ -117,7 +118,10 @@ static void let_go(struct broker *b, const char *why)
 {
 	struct err err;
 	b->ending = true;
-	withdraw(b);
+	if (fronts_count(b->fronts) == 0 &&
+		!sessions_each(b->parts.sessions, NULL, some_session, NULL))
+		address_remove(b->parts.state);
+	(void)unlink(b->socket); /* the rest of the address says how to start its successor */
 	fronts_leave(b->fronts);
 	const struct audit_event e = {.event = "broker.leave", .detail = why};
 	if (audit_event(b->parts.audit, &e, &err) < 0)
@@ -185,7 +189,7 @@ static int open_door(struct broker *b, struct err *err)
 		.user = b,
 	};
 	b->fronts = fronts_new(&config, fd);
-	return address_write(b->parts.state, b->socket, err);
+	return address_write(b->parts.state, b->socket, b->parts.settings, err);
 }
 
 static void prepare(struct broker *b)

@@ -1,5 +1,6 @@
 /* cli.c: see cli.h. */
 #include "cli/cli.h"
+#include "mcp/build.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -109,7 +110,7 @@ int cli_main(int argc, char **argv)
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
 		return cli_help();
 	if (strcmp(name, "--version") == 0)
-		return puts("scb " SCB_VERSION) < 0 || fflush(stdout) != 0 ? 74 : 0;
+		return printf("scb %s\n", build.version) < 0 || fflush(stdout) != 0 ? 74 : 0;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (strcmp(commands[i].name, name) == 0)
 			return commands[i].run(argc - 1, argv + 1);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "mcp/build.h"
 
 struct client {
 	pid_t pid;
@@ -39,7 +40,7 @@ static int handshake(struct client *c, struct err *err)
 	json_t *result = NULL;
 	int r = client_request(c, "initialize",
 		json_pack("{s:s,s:{},s:{s:s,s:s}}", "protocolVersion", "2025-11-25", "capabilities",
-			"clientInfo", "name", "scb", "version", SCB_VERSION),
+			"clientInfo", "name", "scb", "version", build.version),
 		&result, err);
 	if (r < 0)
 		return r;

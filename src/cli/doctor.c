@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "mcp/build.h"
 #include "policy/policy.h"
 #include "provider/provider.h"
 
@@ -131,7 +132,7 @@ int cli_doctor(int argc, char **argv)
 
 	bool any = false;
 	struct policy *policy = policy_new_default();
-	(void)printf("scb %s\n\n", SCB_VERSION);
+	(void)printf("scb %s\n\n", build.version);
 	for (size_t i = 0; provider_auto_order[i]; i++) {
 		const struct provider *p = provider_auto_order[i];
 		bool usable = examine(p, "", policy, &k);

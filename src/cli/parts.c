@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cli/paths.h"
 #include "files/outputs.h"
+#include "mcp/build.h"
 #include "mcp/server.h"
 #include "provider/provider.h"
 #include "session/session.h"
@@ -55,7 +56,7 @@ static int open_audit(struct parts *p, struct err *err)
 	int r = audit_open(path, &p->audit, err);
 	if (r < 0)
 		return r;
-	const struct audit_event e = {.event = "broker.start", .detail = SCB_VERSION};
+	const struct audit_event e = {.event = "broker.start", .detail = build.version};
 	return audit_event(p->audit, &e, err);
 }
 

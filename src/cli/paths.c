@@ -170,7 +170,7 @@ int paths_runtime(char **ret, int *ret_lock, struct err *err)
 
 #define BOOT_ID_SIZE 37
 
-static const char *boot_id(void)
+const char *paths_boot_id(void)
 {
 	static char text[BOOT_ID_SIZE];
 	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -193,7 +193,7 @@ static char *recorded(const char *state)
 	if (!dir || !end || end < dir)
 		return NULL;
 	*dir++ = *end = '\0';
-	return strcmp(text, boot_id()) == 0 && dir[0] == '/' ? xstrdup(dir) : NULL;
+	return strcmp(text, paths_boot_id()) == 0 && dir[0] == '/' ? xstrdup(dir) : NULL;
 }
 
 /* Locks a directory that is there. The descriptor, or a negative errno. */
@@ -235,7 +235,7 @@ int paths_runtime_of_state(const char *state, char **ret, int *ret_lock, struct 
 	int r = paths_runtime(&made, &lock, err);
 	if (r < 0)
 		return r;
-	_cleanup_free_ char *line = xasprintf("%s %s\n", boot_id(), made);
+	_cleanup_free_ char *line = xasprintf("%s %s\n", paths_boot_id(), made);
 	r = paths_write(state, "runtime", line, strlen(line), err);
 	if (r < 0) {
 		paths_runtime_remove(made);

@@ -7,6 +7,8 @@
 int paths_state(const char *given, char **ret, struct err *err) MUST_CHECK;
 /* ~/scb-outputs, or given. Not made. */
 int paths_outputs(const char *given, char **ret, struct err *err) MUST_CHECK;
+/* Of the machine's last start. */
+const char *paths_boot_id(void);
 /* A new private directory for this process's sockets and records, under $XDG_RUNTIME_DIR/scb, else
  * /run/scb for root, else /tmp/scb-UID: made 0700, owner and mode checked. *ret_lock is a
  * descriptor that marks it as in use until the process ends. */

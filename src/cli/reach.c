@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cli/address.h"
 #include "cli/start.h"
+#include "mcp/build.h"
 #include "mcp/frontwire.h"
 #include "mcp/jsonrpc.h"
 
@@ -123,9 +124,9 @@ static int send_json(int fd, enum front_type type, const struct buf *text)
 void reach_fill_hello(struct front_hello *h, enum front_kind kind)
 {
 	*h = (struct front_hello){
-		.protocol_min = FRONT_PROTOCOL_MIN,
-		.protocol_max = FRONT_PROTOCOL,
-		.build = SCB_VERSION,
+		.protocol_min = build.front_min,
+		.protocol_max = build.front_max,
+		.build = build.version,
 		.kind = kind,
 		.name = "",
 	};
@@ -196,7 +197,7 @@ static int take_over(const char *socket)
 	int r = say_hello(fd, &hello, &reply, &err);
 	if (r < 0 || reply.why.code)
 		return r < 0 ? r : -EPERM;
-	json_t *request = json_pack("{s:s,s:s}", "op", "leave", "build", SCB_VERSION);
+	json_t *request = json_pack("{s:s,s:s}", "op", "leave", "build", build.version);
 	json_t *answer = NULL;
 	r = reach_control(fd, request, &answer, &lock, &err);
 	json_decref(request);
@@ -225,7 +226,13 @@ static int start_with(struct reaching *r, int lock, struct err *err)
 			r->state);
 	if (!address_is_lock(r->state, lock))
 		return err_set(err, ERR_IO, 0, "%.300s/lock was replaced", r->state);
-	return start_broker(r->state, r->settings, lock, err);
+	_cleanup_arglist_ struct arglist own = {0};
+	_cleanup_address_ struct address last = {0};
+	settings_broker_args(r->settings, &own);
+	/* One that did not end by itself may still be in use as it was started; where it is not, it
+	 * makes room for one as this caller wants it. */
+	bool successor = address_read(r->state, &last) == 0 && last.since_boot;
+	return start_broker(r->state, successor ? &last.options : &own, lock, err);
 }
 
 static int unreachable(const struct reaching *r, struct err *err)
@@ -274,7 +281,7 @@ static int try_once(struct reaching *r, int *ret_fd, struct err *err)
 		return e; /* it is the options that cannot be said */
 	if (e < 0 || (reply.why.code && reply.retry))
 		return start_or_wait(r, err);
-	if (front_build_compare(SCB_VERSION, reply.build) > 0) {
+	if (front_build_compare(build.version, reply.build) > 0) {
 		fd_closep(&fd);
 		_cleanup_close_ int lock = take_over(r->address.socket);
 		return lock < 0 ? start_or_wait(r, err) : start_with(r, lock, err);

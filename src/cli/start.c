@@ -30,7 +30,7 @@ static const char *const passed[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", 
 
 struct starting {
 	const char *state;
-	const struct settings *settings;
+	const struct arglist *options;
 	int lock, ready[2], null, log;
 	struct arglist argv;
 	char *env[ARRAY_SIZE(passed) + 1];
@@ -67,7 +67,8 @@ static void make_argv(struct starting *s, bool scope)
 	arglist_add(&s->argv, self);
 	arglist_add(&s->argv, "broker");
 	arglist_add_option(&s->argv, "--state", s->state);
-	settings_broker_args(s->settings, &s->argv);
+	for (size_t i = 0; i < s->options->n; i++)
+		arglist_add(&s->argv, s->options->v[i]);
 }
 
 static void make_env(struct starting *s)
@@ -184,10 +185,10 @@ static int try_start(struct starting *s, bool scope, struct err *err)
 	return r;
 }
 
-int start_broker(const char *state, const struct settings *settings, int lock_fd, struct err *err)
+int start_broker(const char *state, const struct arglist *options, int lock_fd, struct err *err)
 {
 	struct starting s = {.state = state,
-		.settings = settings,
+		.options = options,
 		.lock = lock_fd,
 		.ready = {-1, -1},
 		.null = -1,

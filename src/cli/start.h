@@ -10,9 +10,10 @@ enum { START_LOCK_FD = 3, START_READY_FD = 4 };
 
 /* Starts `scb broker` in a session of its own, without the caller's environment and descriptors,
  * and waits until it can be connected to. lock_fd, the state directory's lock, goes to the broker;
- * the caller closes its copy. A failed broker's reason is in *err. */
-int start_broker(const char *state, const struct settings *settings, int lock_fd,
-	struct err *err) MUST_CHECK;
+ * the caller closes its copy. options: of settings_broker_args(). A failed broker's reason is in
+ * *err. */
+int start_broker(
+	const char *state, const struct arglist *options, int lock_fd, struct err *err) MUST_CHECK;
 
 /* The broker's side: it can be connected to, or why it ends. Once. */
 void start_ready(void);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "mcp/build.h"
 #include "mcp/front_internal.h"
 #include "mcp/jsonrpc.h"
 #include "session/session.h"
@@ -47,7 +48,7 @@ static void do_status(struct front *f)
 {
 	json_int_t n = 0;
 	(void)sessions_each(f->all->config.sessions, NULL, count_session, &n);
-	answer(f, json_pack("{s:s,s:i,s:i,s:I}", "build", SCB_VERSION, "pid", (int)getpid(),
+	answer(f, json_pack("{s:s,s:i,s:i,s:I}", "build", build.version, "pid", (int)getpid(),
 			  "fronts", (int)f->all->n_live, "sessions", n));
 }
 
@@ -134,9 +135,9 @@ static void do_close(struct front *f, const char *handle, const char *principal)
 /* ---- leave ---- */
 
 /* Only a newer build takes over: two of one version must not drive each other out. */
-static void do_leave(struct front *f, const char *build)
+static void do_leave(struct front *f, const char *version)
 {
-	if (!build || front_build_compare(build, SCB_VERSION) <= 0)
+	if (!version || front_build_compare(version, build.version) <= 0)
 		answer_error(f, ERR_CONFLICT, "the broker is not older");
 	else
 		f->all->config.hand_over(f->all->config.user, f->fd);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "mcp/frontwire.h"
+#include "mcp/build.h"
 #include "mcp/jsonrpc.h"
 
 static const char *const kinds[] = {"serve", "run", "control"};
@@ -207,8 +207,8 @@ void front_hello_done(struct front_hello *h)
 
 void front_reply_encode(const struct front_reply *r, struct buf *out)
 {
-	json_t *o = json_pack(
-		"{s:i,s:s,s:i}", "protocol", FRONT_PROTOCOL, "build", r->build, "pid", r->pid);
+	json_t *o = json_pack("{s:i,s:s,s:i}", "protocol", (int)build.front_max, "build",
+		build.version, "pid", (int)getpid());
 	if (r->why.code) {
 		json_object_set_new(o, "error", json_string(err_info(r->why.code)->name));
 		json_object_set_new(o, "text", jsonrpc_text(r->why.text));
@@ -229,14 +229,14 @@ static enum err_code code_by_name(const char *name)
 int front_reply_decode(const char *p, size_t n, struct front_reply *ret, struct err *err)
 {
 	json_t *o = load(p, n);
-	const char *build = json_string_value(json_object_get(o, "build"));
+	const char *version = json_string_value(json_object_get(o, "build"));
 	const char *text = json_string_value(json_object_get(o, "text"));
 	json_int_t pid = json_integer_value(json_object_get(o, "pid"));
 	*ret = (struct front_reply){.retry = json_is_true(json_object_get(o, "retry"))};
-	bool good = build && pid > 0 && pid <= INT_MAX;
+	bool good = version && pid > 0 && pid <= INT_MAX;
 	if (good) {
 		ret->pid = (int)pid;
-		(void)snprintf(ret->build, sizeof(ret->build), "%s", build);
+		(void)snprintf(ret->build, sizeof(ret->build), "%s", version);
 		str_make_printable(ret->build);
 	}
 	if (good && text) {

@@ -50,8 +50,8 @@ bool front_mount_name_valid(const char *name, size_t n);
 
 /* WELCOME and REFUSED. */
 struct front_reply {
-	char build[32];
-	int pid; /* of the broker */
+	char build[32]; /* of the broker, and its process: filled in by encoding */
+	int pid;
 	/* REFUSED: */
 	struct err why;
 	bool retry; /* this broker is about to go: connect again */

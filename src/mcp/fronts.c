@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "mcp/build.h"
 #include "mcp/front_internal.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/server.h"
@@ -130,7 +131,7 @@ void front_send_json(struct front *f, enum front_type type, const json_t *o)
 
 static void send_reply(struct front *f, enum front_type type, const struct err *why, bool retry)
 {
-	struct front_reply r = {.build = SCB_VERSION, .pid = (int)getpid(), .retry = retry};
+	struct front_reply r = {.retry = retry};
 	_cleanup_buf_ struct buf text = BUF_INIT(LIMIT_FRONT_JSON);
 	uint8_t head[FRONT_HEAD];
 	if (why)
@@ -230,12 +231,12 @@ static int admit(struct front *f, const struct front_hello *h, struct err *err, 
 		*ret_retry = true;
 		return err_set(err, ERR_CANCELLED, 0, "the broker is about to end");
 	}
-	if (h->protocol_max < FRONT_PROTOCOL_MIN || h->protocol_min > FRONT_PROTOCOL)
+	if (h->protocol_max < build.front_min || h->protocol_min > build.front_max)
 		return err_set(err, ERR_PROTOCOL, 0,
 			"this scb (%s) and the broker that runs (%s) do not understand each other: "
 			"restart the program that started scb, so that it starts the scb that is "
 			"installed now",
-			h->build, SCB_VERSION);
+			h->build, build.version);
 	const char *conflict = find_conflict(a, h);
 	if (conflict && broker_unused(a)) {
 		*ret_retry = true;

@@ -12,10 +12,6 @@
 
 #include "base/mem.h"
 
-/* What messages and their order mean: the lowest and the highest that this build speaks. */
-#define FRONT_PROTOCOL_MIN 1
-#define FRONT_PROTOCOL     1
-
 enum front_type {
 	/* front to broker */
 	FRONT_HELLO = 1,   /* JSON: front_hello.h */

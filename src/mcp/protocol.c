@@ -1,5 +1,6 @@
 /* protocol.c: see protocol.h. */
 #include "mcp/protocol.h"
+#include "mcp/build.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static const char instructions[] =
 static json_t *server_info(void)
 {
 	return json_pack("{s:s,s:s,s:s}", "name", "scb", "title", "Sandbox Compute Broker",
-		"version", SCB_VERSION);
+		"version", build.version);
 }
 
 static json_t *capabilities(void)
