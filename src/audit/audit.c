@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "audit/line.h"
+#include "audit/tail.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -28,6 +29,7 @@ struct audit {
 	unsigned n_lines;
 	char ts[CLOCK_RFC3339_SIZE]; /* of the last line */
 	uint64_t ts_second;
+	struct tail *tail; /* NULL: not asked for yet */
 };
 
 /* Ids of OWASP's Top 10 for Agentic Applications (2026, v1.0) and of Agentic AI: Threats and
@@ -51,10 +53,17 @@ static const char *const owasp_limit_ids[] = {"ASI08", "ASI02", "T4"};
 static const char *const limit_reasons[] = {
 	"timeout", "out_of_memory", "disk_full", "too_many_processes", "output_limit"};
 
+/* A line was begun and not ended: by a broker that was killed while it wrote. */
+static bool is_torn(int fd, off_t size)
+{
+	char last;
+	return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
 int audit_open(const char *path, struct audit **ret, struct err *err)
 {
-	_cleanup_close_ int fd = open(
-		path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	_cleanup_close_ int fd =
+		open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, ERR_AUDIT_UNAVAILABLE, errno,
@@ -71,6 +80,7 @@ int audit_open(const char *path, struct audit **ret, struct err *err)
 
 	struct audit *a = xcalloc(1, sizeof(*a));
 	a->fd = TAKE_FD(fd);
+	a->torn = is_torn(a->fd, st.st_size);
 	buf_init(&a->lines, LINES_MAX);
 	uint8_t run[4];
 	id_random(run, sizeof(run));
@@ -88,6 +98,7 @@ void audit_close(struct audit *a)
 		log_error("%s", err.text);
 	fd_closep(&a->fd);
 	buf_done(&a->lines);
+	tail_free(a->tail);
 	free(a);
 }
 
@@ -239,10 +250,27 @@ int audit_flush(struct audit *a, struct err *err)
 	forget_lines(a, done > 0 ? (size_t)done : 0);
 	if (done == (ssize_t)n)
 		return 0;
+	tail_free(TAKE_PTR(a->tail)); /* it may speak of lines that are not there */
 	return err_set(err, ERR_AUDIT_UNAVAILABLE, errnum,
 		"the audit log cannot be written (%s), so nothing was run; make room for it or "
 		"repair its file system",
 		strerror(errnum));
+}
+
+/* What the event happens to once; NULL: it may happen again and again. */
+static const char *subject_of(const struct audit_event *e)
+{
+	switch (tail_subject(e->event)) {
+	case TAIL_DELIVERY:
+		return e->delivery && e->delivery[0] ? e->delivery : NULL;
+	case TAIL_JOB:
+		return e->job;
+	case TAIL_SESSION:
+		return e->session;
+	case TAIL_NOTHING:
+		break;
+	}
+	return NULL;
 }
 
 int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
@@ -254,5 +282,38 @@ int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
 			"the audit record is too large; nothing was done");
 	}
 	a->n_lines++;
+	if (a->tail)
+		tail_add(a->tail, e->event, subject_of(e), clock_realtime_us());
 	return e->with_next ? 0 : audit_flush(a, err);
+}
+
+/* ---- after a broker's death ---- */
+
+static struct tail *tail(struct audit *a)
+{
+	struct err err;
+	if (!a->tail && audit_flush(a, &err) < 0)
+		log_error("%s", err.text);
+	if (!a->tail)
+		a->tail = tail_read(a->fd);
+	return a->tail;
+}
+
+int audit_event_once(struct audit *a, const struct audit_event *e, struct err *err)
+{
+	const char *subject = subject_of(e);
+	if (!subject || !audit_recorded(a, e->event, subject, NULL))
+		return audit_event(a, e, err);
+	return e->with_next ? 0 : audit_flush(a, err);
+}
+
+bool audit_recorded(struct audit *a, const char *event, const char *subject, uint64_t *ret_us)
+{
+	return tail_has(tail(a), event, subject, ret_us);
+}
+
+void audit_each_open_job(
+	struct audit *a, void (*fn)(void *user, const struct audit_job *j), void *user)
+{
+	tail_each_open_job(tail(a), a->fd, fn, user);
 }

@@ -9,6 +9,7 @@
 #include "base/err.h"
 
 struct audit;
+struct audit_job;
 
 /* A member of an object of its own in the line. */
 struct audit_pair {
@@ -40,7 +41,8 @@ struct audit_event {
 	bool with_next;
 };
 
-/* Appends to path (made 0600; its directory must exist). */
+/* Appends to path (made 0600; its directory must exist). A line that a killed broker left torn is
+ * ended there. */
 int audit_open(const char *path, struct audit **ret, struct err *err) MUST_CHECK;
 void audit_close(struct audit *a);
 /* 0 once written (with_next: once it waits for the next); ERR_AUDIT_UNAVAILABLE: then the thing
@@ -49,3 +51,22 @@ void audit_close(struct audit *a);
 int audit_event(struct audit *a, const struct audit_event *e, struct err *err) MUST_CHECK;
 /* Writes the lines that wait for a next one; nothing where none does. */
 int audit_flush(struct audit *a, struct err *err) MUST_CHECK;
+
+/* ---- after a broker's death ----
+ *
+ * The next one is given the unanswered requests again, and must not write again what is on record.
+ * An event happens once to its subject: tool.* and file.* to a delivery, exec.* to a job, session.*
+ * to a session. What the log's last LIMIT_AUDIT_TAIL bytes say is read at the first question (which
+ * blocks on the disk) and kept up from then on. */
+
+/* As audit_event(), but nothing is written where the event's subject has that line already. */
+int audit_event_once(struct audit *a, const struct audit_event *e, struct err *err) MUST_CHECK;
+/* Is it on record? ret_us (may be NULL): when it was written, CLOCK_REALTIME. */
+bool audit_recorded(struct audit *a, const char *event, const char *subject, uint64_t *ret_us);
+
+/* A job that began and, as far as the log says, has not ended. */
+struct audit_job {
+	const char *job, *session, *tool;
+};
+void audit_each_open_job(
+	struct audit *a, void (*fn)(void *user, const struct audit_job *j), void *user);

@@ -38,7 +38,8 @@
 #define LIMIT_MCP_OUT_QUEUE (4 * MIB)
 /* Requests in flight per connection; a client that sends more is answered "too many". */
 #define LIMIT_MCP_INFLIGHT 128
-/* Idempotency keys remembered at once; each costs about 200 bytes. */
+/* Idempotency keys remembered at once, 24 hours each: three a minute. Each costs about 300 bytes
+ * and a small file. */
 #define LIMIT_IDEMPOTENCY_KEYS 4096
 
 /* ---- fronts ---- */
@@ -62,6 +63,11 @@
 #define LIMIT_BROKER_START_US (10 * USEC_PER_SEC)
 /* What a broker writes to its log file before it begins a new one; one older is kept. */
 #define LIMIT_BROKER_LOG (1 * MIB)
+
+/* ---- the audit log ---- */
+/* So much of its end is read after a broker's death, to see what the dead one wrote: some 30,000
+ * lines, in a few hundredths of a second. Requests that come again are a minute old at most. */
+#define LIMIT_AUDIT_TAIL (16 * MIB)
 
 /* ---- what the model is given ---- */
 /* stdout and stderr of one answer; a model's tool result is cut near 25,000 tokens. */

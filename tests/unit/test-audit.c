@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "base/clock.h"
+#include "base/limits.h"
 
 static char dir[] = "/tmp/test-audit-XXXXXX";
 static char path[64];
@@ -258,6 +260,143 @@ static void no_file_no_log(void **state)
 	assert_null(a);
 }
 
+/* ---- after a broker's death ---- */
+
+static size_t lines_with(const char *event)
+{
+	size_t n = 0;
+	FILE *f = fopen(path, "re");
+	for (json_t *line; (line = read_line(f)); json_decref(line))
+		n += strcmp(json_string_value(json_object_get(line, "event")), event) == 0;
+	fclose(f);
+	return n;
+}
+
+static void what_is_on_record_is_not_written_again(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	struct audit_event e = {.event = "tool.call", .tool = "files", .delivery = "d1"};
+	struct audit_event x = {.event = "exec.start", .tool = "run_code", .session = "s-1"};
+	(void)unlink(path);
+	uint64_t before_us = clock_realtime_us();
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	assert_int_equal(audit_event(a, &e, &err), 0);
+	x.job = "j-1";
+	assert_int_equal(audit_event(a, &x, &err), 0);
+	x.job = "j-2";
+	x.delivery = "d1"; /* a job's, whatever request began it */
+	assert_int_equal(audit_event(a, &x, &err), 0);
+	audit_close(a);
+
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	uint64_t when_us = 0;
+	assert_true(audit_recorded(a, "tool.call", "d1", &when_us));
+	assert_in_range(when_us, before_us, clock_realtime_us());
+	assert_false(audit_recorded(a, "tool.call", "d2", NULL));
+	assert_false(audit_recorded(a, "tool.end", "d1", NULL));
+	assert_true(audit_recorded(a, "exec.start", "j-1", NULL));
+	assert_false(audit_recorded(a, "exec.end", "j-1", NULL));
+
+	assert_int_equal(audit_event_once(a, &e, &err), 0);
+	assert_int_equal(lines_with("tool.call"), 1);
+	e.event = "tool.end"; /* new: and then known, too */
+	assert_int_equal(audit_event_once(a, &e, &err), 0);
+	assert_int_equal(audit_event_once(a, &e, &err), 0);
+	assert_int_equal(lines_with("tool.end"), 1);
+	/* what is of no delivery, or happens again and again, is written each time */
+	e.event = "link.auth_failed";
+	assert_int_equal(audit_event_once(a, &e, &err), 0);
+	assert_int_equal(audit_event_once(a, &e, &err), 0);
+	assert_int_equal(lines_with("link.auth_failed"), 2);
+	e = (struct audit_event){.event = "tool.call", .delivery = ""};
+	assert_int_equal(audit_event_once(a, &e, &err), 0);
+	assert_int_equal(lines_with("tool.call"), 2);
+	audit_close(a);
+}
+
+static void on_open_job(void *user, const struct audit_job *j)
+{
+	char *text = user;
+	(void)snprintf(
+		text + strlen(text), 100 - strlen(text), "%s/%s/%s ", j->job, j->session, j->tool);
+}
+
+static void jobs_without_an_end_are_named(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	struct audit_event x = {
+		.event = "exec.end", .tool = "run_code", .session = "s-1", .job = "j-1"};
+	/* what a caller says cannot pass for a member */
+	struct audit_event odd = {.event = "file.refused",
+		.detail = "\",\"event\":\"exec.start\",\"job\":\"j-9\"",
+		.session = "s-1"};
+	char text[100] = "";
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	assert_int_equal(audit_event(a, &odd, &err), 0);
+	assert_int_equal(audit_event(a, &x, &err), 0);
+	audit_each_open_job(a, on_open_job, text);
+	assert_string_equal(text, "j-2/s-1/run_code ");
+	audit_close(a);
+}
+
+/* As a broker that was killed in the middle of it leaves it. */
+static void a_torn_line_is_ended(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	FILE *f = fopen(path, "we");
+	(void)fputs("{\"ts\":\"2026-11-29T20:45:01.123456Z\",\"seq\":1,\"event\":\"tool.call\","
+		    "\"delivery\":\"d1\"}\n{\"ts\":\"2026-11-29T20:45:01.123456Z\",\"seq\":2,"
+		    "\"event\":\"tool.call\",\"delivery\":\"d2\"",
+		f);
+	fclose(f);
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	assert_false(audit_recorded(a, "tool.call", "d2", NULL)); /* it never was whole */
+	struct audit_event e = {.event = "tool.call", .delivery = "d2"};
+	assert_int_equal(audit_event_once(a, &e, &err), 0);
+	audit_close(a);
+	f = fopen(path, "re");
+	json_t *first = read_line(f), *torn = read_line(f), *last = read_line(f);
+	fclose(f);
+	assert_non_null(first);
+	assert_null(torn);
+	assert_string_equal(json_string_value(json_object_get(last, "delivery")), "d2");
+	json_decref(first);
+	json_decref(last);
+}
+
+/* Only the end of a long log is read: what stands there is found, and nothing is cut in two. */
+static void a_long_log_is_read_from_its_end(void **state)
+{
+	(void)state;
+	struct audit *a = NULL;
+	struct err err = {0};
+	char delivery[20];
+	FILE *f = fopen(path, "we");
+	unsigned n = 0;
+	for (uint64_t size = 0; size < LIMIT_AUDIT_TAIL + MIB; n++)
+		size += (uint64_t)fprintf(f,
+			"{\"ts\":\"2026-11-29T20:45:01.123456Z\",\"event\":\"tool.call\","
+			"\"delivery\":\"d%u\",\"detail\":\"%0*d\"}\n",
+			n, (int)(n * 7919 % 3000), 0);
+	fclose(f);
+	assert_int_equal(audit_open(path, &a, &err), 0);
+	unsigned found = 0;
+	for (unsigned i = 0; i < n; i++) {
+		(void)snprintf(delivery, sizeof(delivery), "d%u", i);
+		bool there = audit_recorded(a, "tool.call", delivery, NULL);
+		assert_true(there || found == 0);
+		found += there;
+	}
+	assert_in_range(found, n * 8 / 10, n - 1);
+	audit_close(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +405,10 @@ int main(void)
 		cmocka_unit_test(two_lines_in_one_write),
 		cmocka_unit_test(half_of_two_lines),
 		cmocka_unit_test(no_file_no_log),
+		cmocka_unit_test(what_is_on_record_is_not_written_again),
+		cmocka_unit_test(jobs_without_an_end_are_named),
+		cmocka_unit_test(a_torn_line_is_ended),
+		cmocka_unit_test(a_long_log_is_read_from_its_end),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
