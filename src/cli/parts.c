@@ -88,6 +88,7 @@ static void open_server(struct parts *p)
 		.loop = &p->loop,
 		.policy = p->settings->policy,
 		.audit = p->audit,
+		.store = p->store,
 		.sessions = p->sessions,
 		.outputs = p->outputs,
 		.no_outputs = p->outputs ? NULL : &p->no_outputs,

@@ -248,6 +248,11 @@ int exec_body_job(struct buf *b, const char *job)
 	return tlv_bytes(b, TAG_JOB, id, sizeof(id));
 }
 
+int exec_body_tag(struct buf *b, const uint8_t *tag)
+{
+	return tag ? tlv_bytes(b, TAG_DELIVERY, tag, DELIVERY_TAG) : 0;
+}
+
 /* ---- exec ---- */
 
 struct exec *exec_new(struct link *l, const char *kernels_dir, const char *workspace)

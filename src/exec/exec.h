@@ -2,7 +2,10 @@
  *
  * Each call starts one operation and calls back once, from the loop: with a status, or with an
  * error. The agent holds the truth about jobs; this module asks it, checks what it says, and keeps
- * no output. */
+ * no output.
+ *
+ * tag, where something is changed: what the agent has done under it once is not done again, and is
+ * answered as it was then (wire/delivery.h). NULL: done each time. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "wire/delivery.h"
 #include "wire/proto.h"
 
 struct link;
@@ -39,9 +43,10 @@ struct exec_request {
 	/* both */
 	const char *stdin_data; /* NULL: none given */
 	size_t stdin_len;
-	bool stdin_open;     /* stays open after stdin_data for exec_input() */
-	uint64_t timeout_us; /* from the start of running; 0: none */
-	uint64_t wait_us;    /* answer "running" or "queued" after so long */
+	const uint8_t *stdin_tag; /* DELIVERY_TAG bytes, for stdin_data */
+	bool stdin_open;          /* stays open after stdin_data for exec_input() */
+	uint64_t timeout_us;      /* from the start of running; 0: none */
+	uint64_t wait_us;         /* answer "running" or "queued" after so long */
 };
 
 /* Raw bytes of one output stream of a job. Where total > head.len + tail.len the middle is left out
@@ -93,6 +98,11 @@ struct exec_status {
 	bool unheard;  /* JOB_RUNNING only because the sandbox did not answer in time */
 };
 void exec_status_done(struct exec_status *s);
+#define _cleanup_status_ CLEANUP(exec_status_done)
+/* The status of a job whose sandbox is gone: it ended with it, or nobody can know any more how. why
+ * becomes a note. */
+void exec_status_lost(
+	struct exec_status *ret, const char *job, enum wire_job_kind kind, const char *why);
 
 /* Called at the latest 2 s after wait_us, whatever the agent does, once the sandbox has started.
  * status is NULL where err is not, and is gone after the call (members may be taken with TAKE_PTR).
@@ -110,9 +120,16 @@ void exec_abandon(struct exec_call *c);
 typedef void (*exec_simple_fn)(void *user, const struct err *err);
 /* Interrupts a cell (by the ladder), ends a command's whole tree, takes a queued cell out of the
  * queue; fine where the job has ended already. done may be NULL. */
-void exec_cancel(struct exec *x, const char *job, exec_simple_fn done, void *user);
+void exec_cancel(
+	struct exec *x, const char *job, const uint8_t *tag, exec_simple_fn done, void *user);
 /* signal 1 to 64, to the job's process group. */
-void exec_signal(struct exec *x, const char *job, int signal, exec_simple_fn done, void *user);
+void exec_signal(struct exec *x, const char *job, int signal, const uint8_t *tag,
+	exec_simple_fn done, void *user);
+/* How what was done under that tag ended: known, and then with err or without. Not known: it was
+ * not done, as far as the agent remembers. */
+typedef void (*exec_recall_fn)(void *user, bool known, const struct err *err);
+struct exec_call *exec_recall(
+	struct exec *x, const uint8_t tag[static DELIVERY_TAG], exec_recall_fn done, void *user);
 
 struct exec_piece {
 	enum wire_channel channel;
@@ -139,7 +156,7 @@ struct exec_call *exec_read(struct exec *x, const char *job, enum wire_channel c
 
 typedef void (*exec_input_fn)(void *user, uint64_t accepted, const struct err *err);
 struct exec_call *exec_input(struct exec *x, const char *job, const void *p, size_t n,
-	bool close_after, exec_input_fn done, void *user);
+	bool close_after, const uint8_t *tag, exec_input_fn done, void *user);
 
 typedef void (*exec_list_fn)(void *user, struct exec_status *jobs, size_t n, const struct err *err);
 struct exec_call *exec_list(struct exec *x, exec_list_fn done, void *user);
@@ -162,10 +179,12 @@ struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user)
 int exec_kernel_adopt(
 	struct exec *x, const char *kernel, int fds[4], exec_simple_fn done, void *user) MUST_CHECK;
 /* kernel NULL: the default one. Interrupting an idle kernel is 0. */
-void exec_kernel_interrupt(struct exec *x, const char *kernel, exec_simple_fn done, void *user);
+void exec_kernel_interrupt(
+	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user);
 /* Ends the kernel with its children (fine where there is none); the next cell starts a new one
  * (without the "state was lost" note). */
-void exec_kernel_restart(struct exec *x, const char *kernel, exec_simple_fn done, void *user);
+void exec_kernel_restart(
+	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user);
 
 struct exec_usage {
 	uint64_t memory, memory_max, pids, pids_max, disk_total, disk_free, spool; /* 0: unknown */

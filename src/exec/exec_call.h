@@ -83,6 +83,8 @@ void exec_call_within(struct exec_call *c, uint64_t us);
 #define EXEC_BODY_MAX (LIMIT_FRAME_PAYLOAD - 2)
 /* Appends JOB. */
 int exec_body_job(struct buf *b, const char *job) MUST_CHECK;
+/* Appends DELIVERY; nothing where tag is NULL. */
+int exec_body_tag(struct buf *b, const uint8_t *tag) MUST_CHECK;
 
 /* The kernel's record; name NULL: the default one. NULL where there are too many names or name is
  * none. */

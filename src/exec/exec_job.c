@@ -2,6 +2,7 @@
 #include "exec/exec.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -64,18 +65,26 @@ static int job_end(struct exec_call *c, struct tlv_reader msg)
 	return 0;
 }
 
+void exec_status_lost(
+	struct exec_status *ret, const char *job, enum wire_job_kind kind, const char *why)
+{
+	*ret = (struct exec_status){
+		.kind = kind ? kind : JOB_KIND_COMMAND,
+		.state = JOB_DONE,
+		.reason = REASON_SANDBOX_LOST,
+		.evidence = EVIDENCE_MEASURED,
+		.notes = xmalloc(sizeof(*ret->notes)),
+		.n_notes = 1,
+	};
+	(void)snprintf(ret->job, sizeof(ret->job), "%s", job);
+	ret->notes[0] = xstrdup(why);
+}
+
 /* The sandbox went while the job was asked for: that is how the job ended. */
 static void job_lost(struct job_call *j, const char *why)
 {
 	struct exec_status *s = &j->status;
-	memcpy(s->job, j->job, sizeof(s->job));
-	s->kind = j->kind ? j->kind : JOB_KIND_COMMAND;
-	s->state = JOB_DONE;
-	s->reason = REASON_SANDBOX_LOST;
-	s->evidence = EVIDENCE_MEASURED;
-	s->notes = xmalloc(sizeof(*s->notes));
-	s->notes[0] = xstrdup(why);
-	s->n_notes = 1;
+	exec_status_lost(s, j->job, j->kind, why);
 	s->kernel = j->kernel ? xstrdup(j->kernel->name) : NULL;
 	s->duration_us = clock_monotonic_us() - j->asked_us;
 	j->done(j->user, s, NULL);
@@ -251,8 +260,8 @@ struct exec_call *exec_run(
 	exec_call_open(&j->call, OP_JOB_START, &b, r);
 	exec_call_within(&j->call, req->wait_us);
 	if (j->call.stream && req->stdin_len)
-		(void)exec_input(
-			x, req->job, req->stdin_data, req->stdin_len, !req->stdin_open, NULL, NULL);
+		(void)exec_input(x, req->job, req->stdin_data, req->stdin_len, !req->stdin_open,
+			req->stdin_tag, NULL, NULL);
 	return &j->call;
 }
 
@@ -315,7 +324,7 @@ static const struct exec_call_type input_type = {
 };
 
 struct exec_call *exec_input(struct exec *x, const char *job, const void *p, size_t n,
-	bool close_after, exec_input_fn done, void *user)
+	bool close_after, const uint8_t *tag, exec_input_fn done, void *user)
 {
 	struct input_call *i = exec_call_new(x, &input_type, sizeof(*i), "input of %.40s", job);
 	i->done = done;
@@ -336,7 +345,8 @@ struct exec_call *exec_input(struct exec *x, const char *job, const void *p, siz
 		exec_call_within(&i->call, EXEC_ANSWER_US);
 	i->bytes = xmemdup(p, n);
 	i->n = n;
-	exec_call_open(&i->call, OP_JOB_INPUT, &b, tlv_u64(&b, TAG_CLOSE, close_after));
+	int r = exec_body_tag(&b, tag);
+	exec_call_open(&i->call, OP_JOB_INPUT, &b, r ? r : tlv_u64(&b, TAG_CLOSE, close_after));
 	if (i->call.stream)
 		input_pump(&i->call);
 	return &i->call;

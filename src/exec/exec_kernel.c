@@ -210,24 +210,27 @@ static struct simple_call *simple_new(
 	return s;
 }
 
-static void kernel_call(struct simple_call *s, const char *name, uint16_t op)
+static void kernel_call(struct simple_call *s, const char *name, uint16_t op, const uint8_t *tag)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
+	int r = exec_body_tag(&b, tag);
 	if (!kernel_name_valid(name))
 		exec_call_fail(&s->call, ERR_INVALID_ARGUMENT, EINVAL,
 			"a kernel's name has letters, digits, _ and -, at most %d",
 			KERNEL_NAME_MAX);
 	else
-		exec_call_open(&s->call, op, &b, tlv_str(&b, TAG_KERNEL, name));
+		exec_call_open(&s->call, op, &b, r ? r : tlv_str(&b, TAG_KERNEL, name));
 }
 
-void exec_kernel_interrupt(struct exec *x, const char *kernel, exec_simple_fn done, void *user)
+void exec_kernel_interrupt(
+	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user)
 {
 	const char *name = kernel ? kernel : exec_languages[0];
-	kernel_call(simple_new(x, "kernel", name, done, user), name, OP_KERNEL_INTERRUPT);
+	kernel_call(simple_new(x, "kernel", name, done, user), name, OP_KERNEL_INTERRUPT, tag);
 }
 
-void exec_kernel_restart(struct exec *x, const char *kernel, exec_simple_fn done, void *user)
+void exec_kernel_restart(
+	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user)
 {
 	const char *name = kernel ? kernel : exec_languages[0];
 	struct exec_kernel_ref *k = exec_kernel_ref(x, name);
@@ -237,29 +240,71 @@ void exec_kernel_restart(struct exec *x, const char *kernel, exec_simple_fn done
 	}
 	struct simple_call *s = simple_new(x, "kernel", name, done, user);
 	s->forgives = absent;
-	kernel_call(s, name, OP_KERNEL_STOP);
+	kernel_call(s, name, OP_KERNEL_STOP, tag);
 }
 
-static void signal_call(struct simple_call *s, const char *job, uint64_t signal)
+static void signal_call(struct simple_call *s, const char *job, uint64_t signal, const uint8_t *tag)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
-	if (exec_body_job(&b, job) < 0)
+	if (exec_body_job(&b, job) < 0) {
 		exec_call_fail(&s->call, ERR_NO_SUCH_JOB, EINVAL, "\"%.40s\" is no job", job);
-	else
-		exec_call_open(&s->call, OP_JOB_SIGNAL, &b, tlv_u64(&b, TAG_SIGNAL, signal));
+		return;
+	}
+	int r = exec_body_tag(&b, tag);
+	exec_call_open(&s->call, OP_JOB_SIGNAL, &b, r ? r : tlv_u64(&b, TAG_SIGNAL, signal));
 }
 
-void exec_cancel(struct exec *x, const char *job, exec_simple_fn done, void *user)
+void exec_cancel(
+	struct exec *x, const char *job, const uint8_t *tag, exec_simple_fn done, void *user)
 {
 	struct simple_call *s = simple_new(x, "job", job, done, user);
 	s->forgives = ended_already;
-	signal_call(s, job, 0);
+	signal_call(s, job, 0, tag);
 }
 
-void exec_signal(struct exec *x, const char *job, int signal, exec_simple_fn done, void *user)
+void exec_signal(struct exec *x, const char *job, int signal, const uint8_t *tag,
+	exec_simple_fn done, void *user)
 {
 	CHECK(signal >= 1 && signal <= 64);
-	signal_call(simple_new(x, "job", job, done, user), job, (uint64_t)signal);
+	signal_call(simple_new(x, "job", job, done, user), job, (uint64_t)signal, tag);
+}
+
+/* ---- what was done under a tag ---- */
+
+struct recall_call {
+	struct exec_call call;
+	bool unknown; /* or an agent that remembers nothing */
+	exec_recall_fn done;
+	void *user;
+};
+
+static bool recall_forgives(const struct exec_call *c, enum wire_status status)
+{
+	struct recall_call *r = (struct recall_call *)c;
+	r->unknown = status == WIRE_NOT_FOUND || status == WIRE_UNSUPPORTED;
+	return r->unknown;
+}
+
+static void recall_finish(struct exec_call *c, const struct err *err, bool lost)
+{
+	struct recall_call *r = (struct recall_call *)c;
+	(void)lost;
+	r->done(r->user, !r->unknown, err);
+}
+
+static const struct exec_call_type recall_type = {
+	.forgives = recall_forgives, .finish = recall_finish};
+
+struct exec_call *exec_recall(
+	struct exec *x, const uint8_t tag[static DELIVERY_TAG], exec_recall_fn done, void *user)
+{
+	struct recall_call *r = exec_call_new(x, &recall_type, sizeof(*r), "delivery");
+	exec_call_within(&r->call, EXEC_ANSWER_US);
+	r->done = done;
+	r->user = user;
+	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
+	exec_call_open(&r->call, OP_RECALL, &b, exec_body_tag(&b, tag));
+	return &r->call;
 }
 
 /* ---- listing ---- */

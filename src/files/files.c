@@ -42,6 +42,8 @@ struct files_call {
 	/* edit: first the read, then the write */
 	char *old_text, *new_text;
 	bool all;
+	bool tagged;
+	uint8_t tag[DELIVERY_TAG];
 	/* fetch */
 	files_sink_fn sink;
 	EVP_MD_CTX *md;
@@ -388,6 +390,12 @@ static void put_u64(struct buf *b, uint16_t tag, uint64_t v)
 	CHECK(tlv_u64(b, tag, v) == 0);
 }
 
+static void put_tag(struct buf *b, const uint8_t *tag)
+{
+	if (tag)
+		CHECK(tlv_bytes(b, TAG_DELIVERY, tag, DELIVERY_TAG) == 0);
+}
+
 struct files_call *files_stat(struct files *f, const char *path, files_done_fn done, void *user)
 {
 	struct files_call *c = call_new(f, OP_FILE_STAT, path, done, user);
@@ -446,7 +454,7 @@ struct files_call *files_search(struct files *f, const char *path, const char *p
 }
 
 struct files_call *files_move(struct files *f, const char *path, const char *target, bool replace,
-	files_done_fn done, void *user)
+	const uint8_t *tag, files_done_fn done, void *user)
 {
 	struct files_call *c = call_new(f, OP_FILE_MOVE, path, done, user);
 	struct buf body = body_new(c);
@@ -456,11 +464,12 @@ struct files_call *files_move(struct files *f, const char *path, const char *tar
 		CHECK(tlv_str(&body, TAG_TARGET, to) == 0);
 	put_u64(&body, TAG_REPLACE, replace);
 	put_u64(&body, TAG_PARENTS, 1);
+	put_tag(&body, tag);
 	return call_start(c, &body, &plain_events);
 }
 
-struct files_call *files_delete(
-	struct files *f, const char *path, bool recursive, files_done_fn done, void *user)
+struct files_call *files_delete(struct files *f, const char *path, bool recursive,
+	const uint8_t *tag, files_done_fn done, void *user)
 {
 	struct files_call *c = call_new(f, OP_FILE_DELETE, path, done, user);
 	struct buf body = body_new(c);
@@ -468,14 +477,17 @@ struct files_call *files_delete(
 		(void)err_set(&c->err, ERR_FILE_REFUSED, EBUSY,
 			"the workspace itself stays; delete what is in it by name");
 	put_u64(&body, TAG_RECURSIVE, recursive);
+	put_tag(&body, tag);
 	return call_start(c, &body, &plain_events);
 }
 
-struct files_call *files_mkdir(struct files *f, const char *path, files_done_fn done, void *user)
+struct files_call *files_mkdir(
+	struct files *f, const char *path, const uint8_t *tag, files_done_fn done, void *user)
 {
 	struct files_call *c = call_new(f, OP_FILE_MKDIR, path, done, user);
 	struct buf body = body_new(c);
 	put_u64(&body, TAG_PARENTS, 1);
+	put_tag(&body, tag);
 	return call_start(c, &body, &plain_events);
 }
 
@@ -503,7 +515,8 @@ static struct files_call *write_start(
 }
 
 struct files_call *files_write(struct files *f, const char *path, enum files_write_mode mode,
-	uint64_t offset, const void *p, size_t n, files_done_fn done, void *user)
+	uint64_t offset, const void *p, size_t n, const uint8_t *tag, files_done_fn done,
+	void *user)
 {
 	struct files_call *c = call_new(f, OP_FILE_WRITE, path, done, user);
 	struct buf body = body_new(c);
@@ -514,6 +527,7 @@ struct files_call *files_write(struct files *f, const char *path, enum files_wri
 		put_u64(&body, TAG_APPEND, 1);
 	else if (mode == FILES_AT_OFFSET)
 		put_u64(&body, TAG_OFFSET, offset);
+	put_tag(&body, tag);
 	c->out = BUF_INIT(n);
 	CHECK(buf_append(&c->out, p, n) == 0);
 	return write_start(c, &body, &write_events);
@@ -553,21 +567,54 @@ static void on_edit_read(void *user, enum wire_status status, struct tlv_reader 
 	c->op = OP_FILE_WRITE;
 	put_u64(&body, TAG_SIZE, st.size);
 	put_u64(&body, TAG_MTIME_US, st.mtime_us);
+	put_u64(&body, TAG_COUNT, c->result.count); /* comes back in END, now and when recalled */
+	put_tag(&body, c->tagged ? c->tag : NULL);
 	(void)write_start(c, &body, &write_events);
 }
 
-struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
-	const char *new_text, bool all, files_done_fn done, void *user)
+static void edit_read(struct files_call *c)
 {
 	static const struct link_stream_events events = {.data = on_bytes, .end = on_edit_read};
-	struct files_call *c = call_new(f, OP_FILE_READ, path, done, user);
 	struct buf body = body_new(c);
+	c->op = OP_FILE_READ;
+	c->result.bytes = BUF_INIT(LIMIT_EDIT_BYTES);
+	put_u64(&body, TAG_LENGTH, LIMIT_EDIT_BYTES);
+	(void)call_start(c, &body, &events);
+}
+
+/* Done before: that is the answer. */
+static void on_edit_recalled(void *user, enum wire_status status, struct tlv_reader msg)
+{
+	struct files_call *c = user;
+	if (status != WIRE_NOT_FOUND && status != WIRE_UNSUPPORTED) {
+		c->op = OP_FILE_WRITE;
+		on_end(c, status, msg);
+		return;
+	}
+	c->stream = NULL;
+	edit_read(c);
+}
+
+struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
+	const char *new_text, bool all, const uint8_t *tag, bool again, files_done_fn done,
+	void *user)
+{
+	static const struct link_stream_events recall = {.end = on_edit_recalled};
+	struct files_call *c = call_new(f, OP_FILE_READ, path, done, user);
 	c->old_text = xstrdup(old_text);
 	c->new_text = xstrdup(new_text);
 	c->all = all;
-	c->result.bytes = BUF_INIT(LIMIT_EDIT_BYTES);
-	put_u64(&body, TAG_LENGTH, LIMIT_EDIT_BYTES);
-	return call_start(c, &body, &events);
+	c->tagged = tag;
+	if (tag)
+		memcpy(c->tag, tag, DELIVERY_TAG);
+	if (!tag || !again) {
+		edit_read(c);
+		return c;
+	}
+	struct buf body = BUF_INIT(64);
+	put_tag(&body, tag);
+	c->op = OP_RECALL;
+	return call_start(c, &body, &recall);
 }
 
 /* ---- promotion ---- */

@@ -6,7 +6,10 @@
  *
  * Each call calls back once, from the loop, never from inside the call; a failure names the path.
  * What the agent says is checked: the numbers of entries and bytes, and names, which are made valid
- * UTF-8 without control characters (U+FFFD stands for what was not). */
+ * UTF-8 without control characters (U+FFFD stands for what was not).
+ *
+ * tag, where something is changed: what the agent has done under it once is not done again, and is
+ * answered as it was then (wire/delivery.h). NULL: done each time. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +18,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "wire/delivery.h"
 #include "wire/proto.h"
 #include "wire/sha256.h"
 
@@ -72,22 +76,26 @@ struct files_call *files_read(struct files *f, const char *path, uint64_t offset
 enum files_write_mode { FILES_REPLACE, FILES_APPEND, FILES_AT_OFFSET };
 /* Missing parent directories are made. p is copied. */
 struct files_call *files_write(struct files *f, const char *path, enum files_write_mode mode,
-	uint64_t offset, const void *p, size_t n, files_done_fn done, void *user);
+	uint64_t offset, const void *p, size_t n, const uint8_t *tag, files_done_fn done,
+	void *user);
 /* Replaces old_text by new_text, which must occur exactly once (or all, where all is true); the
  * result's count is the number of places. Files ≤ LIMIT_EDIT_BYTES before and after. ERR_CONFLICT
- * where something else changes the file meanwhile. */
+ * where something else changes the file meanwhile. again: it may have been done under this tag
+ * already, which is asked first. */
 struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
-	const char *new_text, bool all, files_done_fn done, void *user);
+	const char *new_text, bool all, const uint8_t *tag, bool again, files_done_fn done,
+	void *user);
 /* pattern: literal text in contents (of a line); name: fnmatch(3) pattern for names, or for paths
  * below path where it has a slash. One of them, or both. */
 struct files_call *files_search(struct files *f, const char *path, const char *pattern,
 	const char *name, uint32_t limit, files_done_fn done, void *user);
 /* Missing parent directories of target are made. */
 struct files_call *files_move(struct files *f, const char *path, const char *target, bool replace,
-	files_done_fn done, void *user);
-struct files_call *files_delete(
-	struct files *f, const char *path, bool recursive, files_done_fn done, void *user);
-struct files_call *files_mkdir(struct files *f, const char *path, files_done_fn done, void *user);
+	const uint8_t *tag, files_done_fn done, void *user);
+struct files_call *files_delete(struct files *f, const char *path, bool recursive,
+	const uint8_t *tag, files_done_fn done, void *user);
+struct files_call *files_mkdir(
+	struct files *f, const char *path, const uint8_t *tag, files_done_fn done, void *user);
 
 /* Streams a regular file of the workspace for promotion: sink gets the bytes in order (0, or a
  * negative errno to stop: then done gets ERR_IO with it as errnum); done's result has stat (of the

@@ -40,6 +40,8 @@ struct outputs_call {
 	struct err err;
 	uint64_t used; /* by the principal, without this file */
 	bool over_quota;
+	bool again; /* look first whether it is there */
+	bool found; /* it is, in out */
 	uint8_t head[MIME_HEAD];
 	size_t n_head;
 	/* is it UTF-8? */
@@ -94,8 +96,9 @@ static void finish_work(uv_work_t *w)
 {
 	struct outputs_call *c = container_of(w, struct outputs_call, work);
 	int r = c->err.code ? -EINVAL
-			    : shelf_publish(&c->outputs->shelf, c->principal, &c->draft, &c->out,
-				      &c->err);
+		: c->found  ? 0
+			    : shelf_publish(
+				      &c->outputs->shelf, c->principal, &c->draft, &c->out, &c->err);
 	if (r < 0)
 		shelf_discard(&c->draft);
 }
@@ -131,7 +134,8 @@ static void after_finish(uv_work_t *w, int status)
 		return;
 	}
 	list_for_each (other, next, &c->outputs->calls, struct outputs_call, calls) {
-		if (!c->err.code && other != c && strcmp(other->principal, c->principal) == 0)
+		if (!c->err.code && !c->found && other != c &&
+			strcmp(other->principal, c->principal) == 0)
 			other->used += c->out.size;
 	}
 	outputs_present_fn done = TAKE_PTR(c->done);
@@ -215,8 +219,14 @@ static void on_fetched(void *user, struct files_result *r, const struct err *err
 static void prepare_work(uv_work_t *w)
 {
 	struct outputs_call *c = container_of(w, struct outputs_call, work);
-	if (!c->err.code && shelf_begin(&c->outputs->shelf, c->principal, &c->out, &c->draft,
-				    &c->used, &c->err) < 0)
+	struct output found = {0};
+	if (!c->err.code && c->again &&
+		shelf_find_id(&c->outputs->shelf, c->principal, c->out.id, &found) == 0) {
+		output_done(&c->out);
+		c->out = found;
+		c->found = true;
+	} else if (!c->err.code && shelf_begin(&c->outputs->shelf, c->principal, &c->out, &c->draft,
+					   &c->used, &c->err) < 0)
 		CHECK(c->err.code);
 }
 
@@ -226,7 +236,7 @@ static void after_prepare(uv_work_t *w, int status)
 	(void)status;
 	if (!c->done && !c->err.code)
 		(void)err_set(&c->err, ERR_CANCELLED, ECANCELED, "abandoned");
-	if (c->err.code)
+	if (c->err.code || c->found)
 		finish(c);
 	else
 		c->fetch = files_fetch(
@@ -256,8 +266,8 @@ static int check_workspace(const char *path, struct err *err)
 		(int)strcspn(name, "/"), name);
 }
 
-struct outputs_call *outputs_present(struct outputs *o, const char *principal, const char *session,
-	struct files *f, const char *path, const char *title, outputs_present_fn done, void *user)
+struct outputs_call *outputs_present(struct outputs *o, struct files *f,
+	const struct outputs_wish *wish, outputs_present_fn done, void *user)
 {
 	struct outputs_call *c = xcalloc(1, sizeof(*c));
 	c->outputs = o;
@@ -265,14 +275,18 @@ struct outputs_call *outputs_present(struct outputs *o, const char *principal, c
 	c->loop = files_loop(f);
 	c->done = done;
 	c->user = user;
-	c->principal = xstrdup(principal);
+	c->principal = xstrdup(wish->principal);
+	c->again = wish->again && wish->id;
 	c->draft = SHELF_DRAFT_INIT;
 	list_append(&o->calls, &c->calls);
-	id_new('o', c->out.id);
-	c->out.session = path_printable(session, strlen(session));
-	c->out.title = clean_title(title);
+	if (wish->id)
+		memcpy(c->out.id, wish->id, sizeof(c->out.id));
+	else
+		id_new('o', c->out.id);
+	c->out.session = path_printable(wish->session, strlen(wish->session));
+	c->out.title = clean_title(wish->title);
 	c->out.created_us = clock_realtime_us();
-	if (files_path(f, path, &c->out.source_path, &c->err) == 0 &&
+	if (files_path(f, wish->path, &c->out.source_path, &c->err) == 0 &&
 		check_workspace(c->out.source_path, &c->err) == 0) {
 		const char *slash = strrchr(c->out.source_path, '/');
 		c->out.name = xstrdup(slash ? slash + 1 : c->out.source_path);

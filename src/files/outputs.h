@@ -41,13 +41,21 @@ void output_done(struct output *o);
 /* o is NULL where err is not, and is gone after the call. */
 typedef void (*outputs_present_fn)(void *user, const struct output *o, const struct err *err);
 struct outputs_call;
+/* What a presentation is called, and for whom: all borrowed. */
+struct outputs_wish {
+	const char *principal, *session;
+	const char *path;  /* in the workspace */
+	const char *title; /* NULL: none */
+	const char *id;    /* "o-…"; NULL: a new one */
+	bool again;        /* it may have been put there before, under this id: then that is it */
+};
 /* Copies path out of the sandbox while hashing; refuses what files_fetch() refuses, names that
  * cannot be carried safely, and what passes the principal's quota. Calls back once, from the loop.
  *
  * Pieces are written from the loop, as they come (≤ 256 KiB, into the page cache); what can take
  * long, making directories, fsync, renaming and removing, is done by libuv's threads. */
-struct outputs_call *outputs_present(struct outputs *o, const char *principal, const char *session,
-	struct files *f, const char *path, const char *title, outputs_present_fn done, void *user);
+struct outputs_call *outputs_present(struct outputs *o, struct files *f,
+	const struct outputs_wish *wish, outputs_present_fn done, void *user);
 /* No callback any more, and nothing stays of the file. Before files_free(). */
 void outputs_abandon(struct outputs_call *c);
 

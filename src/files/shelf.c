@@ -225,6 +225,23 @@ static int lock(int dir)
 
 /* ---- putting there ---- */
 
+static int unlink_entry(void *user, int dir, const char *name)
+{
+	(void)user;
+	(void)unlinkat(dir, name, 0);
+	return 0;
+}
+
+/* A draft of the same id: its broker has died. */
+static void remove_rest(int principal, const char *name)
+{
+	_cleanup_close_ int dir = open_dir(principal, name);
+	if (dir < 0)
+		return;
+	(void)each_entry(dir, unlink_entry, NULL);
+	(void)unlinkat(principal, name, AT_REMOVEDIR);
+}
+
 int shelf_begin(const struct shelf *s, const char *principal, const struct output *o,
 	struct shelf_draft *d, uint64_t *ret_used, struct err *err)
 {
@@ -238,6 +255,7 @@ int shelf_begin(const struct shelf *s, const char *principal, const struct outpu
 		return r;
 	(void)snprintf(d->name, sizeof(d->name), DRAFT_PREFIX "%s", o->id);
 	d->file_name = xstrdup(o->name);
+	remove_rest(d->principal, d->name);
 	if (mkdirat(d->principal, d->name, 0700) < 0)
 		return begin_error(err, s, errno);
 	d->dir = open_own_dir(d->principal, d->name, s, err);
@@ -320,7 +338,8 @@ static int load_record(int dir, const char *principal, struct output *ret)
 
 struct search {
 	const struct shelf *shelf;
-	const char *principal, *uri;
+	const char *principal, *uri; /* the whole of it, or as far as the id's end … */
+	bool by_id;                  /* … where this is so */
 	char short_id[SHORT_ID + 1];
 	struct output *ret;
 	int *ret_file;
@@ -337,7 +356,7 @@ static int try_output(void *user, int principal_dir, const char *name)
 	struct output o = {0};
 	if (dir < 0 || load_record(dir, s->principal, &o) < 0)
 		return 0;
-	size_t len = strlen(o.uri);
+	size_t len = s->by_id ? MIN(strlen(s->uri), strlen(o.uri)) : strlen(o.uri);
 	bool same = strlen(s->uri) == len && id_equal(s->uri, o.uri, len);
 	/* The person may have moved it away. */
 	_cleanup_close_ int file =
@@ -364,18 +383,33 @@ static int open_principal(const struct shelf *s, const char *principal, struct e
 	return open_own_dir(s->fd, name, s, err);
 }
 
+static int find(struct search *search)
+{
+	memcpy(search->short_id, search->uri + strlen(META_URI "o-"), SHORT_ID);
+	_cleanup_close_ int dir = open_principal(search->shelf, search->principal, NULL);
+	if (dir < 0)
+		return dir;
+	int r = each_entry(dir, try_output, search);
+	return r < 0 ? r : r ? 0 : -ENOENT;
+}
+
 int shelf_find(const struct shelf *s, const char *principal, const char *uri, struct output *ret,
 	int *ret_file)
 {
-	struct search search = {s, principal, uri, "", ret, ret_file};
+	struct search search = {s, principal, uri, false, "", ret, ret_file};
 	if (!str_starts(uri, META_URI "o-") || strlen(uri) < strlen(META_URI) + ID_TEXT_SIZE)
 		return -ENOENT;
-	memcpy(search.short_id, uri + strlen(META_URI "o-"), SHORT_ID);
-	_cleanup_close_ int dir = open_principal(s, principal, NULL);
-	if (dir < 0)
-		return dir;
-	int r = each_entry(dir, try_output, &search);
-	return r < 0 ? r : r ? 0 : -ENOENT;
+	return find(&search);
+}
+
+int shelf_find_id(const struct shelf *s, const char *principal, const char *id, struct output *ret)
+{
+	char uri[sizeof(META_URI) + ID_TEXT_SIZE];
+	struct search search = {s, principal, uri, true, "", ret, NULL};
+	if (!id_valid('o', id))
+		return -ENOENT;
+	(void)snprintf(uri, sizeof(uri), META_URI "%s/", id);
+	return find(&search);
 }
 
 struct names {
@@ -431,13 +465,6 @@ struct expiry {
 	time_t before, drafts_before;
 	int removed;
 };
-
-static int unlink_entry(void *user, int dir, const char *name)
-{
-	(void)user;
-	(void)unlinkat(dir, name, 0);
-	return 0;
-}
 
 static bool older(int dir, const char *name, time_t before)
 {

@@ -34,7 +34,8 @@ struct shelf_draft {
 };
 #define SHELF_DRAFT_INIT ((struct shelf_draft){.principal = -1, .dir = -1, .file = -1})
 
-/* Makes the directories and an empty file; *ret_used is what the principal's files take already. */
+/* Makes the directories and an empty file; *ret_used is what the principal's files take already.
+ * What a broker that died left of the same id is taken away. */
 int shelf_begin(const struct shelf *s, const char *principal, const struct output *o,
 	struct shelf_draft *d, uint64_t *ret_used, struct err *err) MUST_CHECK;
 /* Writes the record, puts file and record on disk (fsync) and gives the directory its name; sets
@@ -52,6 +53,9 @@ void shelf_draft_done(struct shelf_draft *d);
 /* -ENOENT where principal has nothing of this URI. ret_file: opened for reading (may be NULL). */
 int shelf_find(const struct shelf *s, const char *principal, const char *uri, struct output *ret,
 	int *ret_file) MUST_CHECK;
+/* The same by "o-…" alone. */
+int shelf_find_id(const struct shelf *s, const char *principal, const char *id,
+	struct output *ret) MUST_CHECK;
 /* Newest first; stops with fn's value where that is not 0. */
 int shelf_list(const struct shelf *s, const char *principal,
 	int (*fn)(void *user, const struct output *o), void *user, struct err *err) MUST_CHECK;

@@ -69,6 +69,11 @@ int call_find_session(struct call *c, bool create, struct err *err)
 	} else if (!own[0] || sessions_find(all, c->principal, own, &s, NULL) < 0 ||
 		   session_lost(s)) {
 		bool lost = own[0] != '\0';
+		if (lost && c->again) /* it was done there, or not: never once more elsewhere */
+			return err_set(err, ERR_SANDBOX_LOST, 0,
+				"the sandbox of this session was lost while the call was on its "
+				"way, and what it did cannot be known any more; open a new "
+				"session and look before it is done again");
 		if (!create)
 			return err_set(err, ERR_NO_SUCH_SESSION, 0,
 				"no session is open yet; any run_code, run_command or files call "
@@ -86,6 +91,15 @@ int call_find_session(struct call *c, bool create, struct err *err)
 	}
 	call_use_session(c, s);
 	return 0;
+}
+
+const uint8_t *call_tag(
+	const struct call *c, enum call_step step, uint8_t room[static DELIVERY_TAG])
+{
+	if (!c->delivery.given)
+		return NULL;
+	delivery_tag(&c->delivery, step, room);
+	return room;
 }
 
 /* ---- the answer ---- */
@@ -145,7 +159,8 @@ int call_audit(struct call *c, struct audit_event *e, struct err *err)
 		e->isolation_level =
 			sessions_isolation_level(c->server->config.sessions, &c->conn->profile);
 	}
-	return audit_event(c->server->config.audit, e, err);
+	return c->delivery.replayed ? audit_event_once(c->server->config.audit, e, err)
+				    : audit_event(c->server->config.audit, e, err);
 }
 
 static json_t *text_block(const void *p, size_t n)
@@ -199,7 +214,9 @@ static json_t *good_result(struct call *c)
 static void finish(struct call *c, const struct err *failed)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
-	if (c->conn)
+	struct mcp_conn *conn = c->conn;
+	bool answers = conn && !c->cancelled;
+	if (answers)
 		conn_encode_result(
 			c->id, failed ? error_result(c, failed) : good_result(c), c->modern, &out);
 
@@ -215,16 +232,19 @@ static void finish(struct call *c, const struct err *failed)
 	};
 	if (call_audit(c, &e, &err) < 0) {
 		log_error("%s", err.text);
-		if (c->conn) {
+		if (answers) {
 			buf_clear(&out);
 			conn_encode_result(c->id, error_result(c, &err), c->modern, &out);
 		}
 	}
-	struct mcp_transport *t = c->conn ? c->conn->transport : NULL;
-	uint64_t number = c->number;
+	uint64_t number = c->number, cancel_number = c->cancel_number;
 	call_free(c);
-	if (t)
-		t->send(t, number, (const char *)out.data, out.len);
+	if (answers) {
+		conn->transport->send(conn->transport, number, (const char *)out.data, out.len);
+	} else if (conn) {
+		conn_done(conn, number);
+		conn_done(conn, cancel_number);
+	}
 }
 
 void call_finish(struct call *c)
@@ -253,6 +273,12 @@ void call_failf(struct call *c, enum err_code code, const char *fmt, ...)
 	va_end(ap);
 	str_make_printable(err.text);
 	finish(c, &err);
+}
+
+void call_end_cancelled(struct call *c)
+{
+	c->exit_reason = "cancelled";
+	call_failf(c, ERR_CANCELLED, "%s", c->why);
 }
 
 /* ---- life ---- */
@@ -288,10 +314,23 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	return c;
 }
 
+/* Delivered again: a broker that died may have begun it. Time counts from then. */
+static void look_back(struct call *c)
+{
+	uint64_t began_us, now_us = clock_realtime_us();
+	if (!c->delivery.replayed ||
+		!audit_recorded(c->server->config.audit, "tool.call", c->delivery_text, &began_us))
+		return;
+	c->again = true;
+	uint64_t age_us = now_us - MIN(began_us, now_us);
+	c->started_us -= MIN(age_us, c->started_us);
+}
+
 /* Policy, then the record, then the arguments, then the session. */
 static int admit(struct call *c, const json_t *arguments, struct err *err)
 {
 	struct policy_decision d;
+	look_back(c);
 	c->action = args_action(&c->tool->args, arguments);
 	policy_decide(c->server->config.policy,
 		&(struct policy_request){c->principal, c->tool->name, c->action}, &d);
@@ -348,30 +387,34 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 		log_error("%s", err.text);
 }
 
-/* From here on the call answers nobody. */
-static void detach(struct call *c)
+static void end_early(struct call *c, const char *why)
 {
-	conn_done(c->conn, c->number);
+	c->why = why;
+	if (c->tool->cancel && c->tool->cancel(c))
+		call_end_cancelled(c);
+	/* else its callback still comes, and finish() then answers nobody */
+}
+
+void call_cancel(struct call *c, uint64_t number)
+{
+	c->cancelled = true;
+	c->cancel_number = number;
+	end_early(c, "cancelled by the client");
+}
+
+void call_orphan(struct call *c)
+{
 	list_remove(&c->link);
 	c->conn->n_calls--;
 	c->conn = NULL;
-}
-
-void call_cancel(struct call *c, const char *why)
-{
-	struct err err = {.code = ERR_CANCELLED};
-	(void)snprintf(err.text, sizeof(err.text), "%s", why);
-	detach(c);
-	if (!c->tool->cancel || !c->tool->cancel(c))
-		return; /* its callback still comes, and finish() then stays silent */
-	c->exit_reason = "cancelled";
-	finish(c, &err);
+	if (!c->cancelled && !c->keyed)
+		end_early(c, "the client has gone");
 }
 
 void call_progress(struct call *c, uint64_t now_us)
 {
 	uint64_t elapsed_us = now_us - c->started_us;
-	if (!c->progress_token || elapsed_us < USEC_PER_SEC)
+	if (!c->progress_token || c->cancelled || elapsed_us < USEC_PER_SEC)
 		return;
 	char message[200];
 	(void)snprintf(message, sizeof(message), "%s: %s, %llu s so far", c->tool->name,

@@ -15,12 +15,17 @@ struct exec_call;
 struct call {
 	struct list link; /* of conn->calls */
 	struct mcp_server *server;
-	struct mcp_conn *conn; /* NULL: cancelled, no answer goes out */
+	struct mcp_conn *conn; /* NULL: it has gone, and nobody is told anything */
 	char *principal;
 	json_t *id;
 	uint64_t number; /* see transport.h */
 	struct delivery delivery;
 	char delivery_text[DELIVERY_TEXT];
+	bool again;             /* a broker that died had begun it */
+	bool keyed;             /* it goes on when its connection has gone */
+	bool cancelled;         /* no answer goes out, but its end is told … */
+	uint64_t cancel_number; /* … together with that of the message that cancelled it */
+	const char *why;        /* it ends early; static text */
 	bool modern;
 	json_t *progress_token; /* NULL: none wanted */
 	const struct tool *tool;
@@ -50,8 +55,12 @@ struct call {
 /* A tools/call request. Answers at once or later. */
 void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 	const struct jsonrpc_msg *m, const struct mcp_envelope *envelope);
-/* The client (or the end of its connection) wants no answer any more. */
-void call_cancel(struct call *c, const char *why);
+/* The client wants no answer any more, and says so in the message of that number. Both messages are
+ * done once the end is on record: for what runs in a sandbox, once the agent has acknowledged it.
+ */
+void call_cancel(struct call *c, uint64_t number);
+/* Its connection has gone: it is cancelled, unless it has an idempotency key. */
+void call_orphan(struct call *c);
 /* One step of progress, where it is wanted. */
 void call_progress(struct call *c, uint64_t now_us);
 
@@ -62,6 +71,12 @@ void call_use_session(struct call *c, struct session *s);
 /* The session named by the argument, else the connection's own; made where create is true and there
  * is none. 0 and c->session, or a negative errno. */
 int call_find_session(struct call *c, bool create, struct err *err) MUST_CHECK;
+
+/* What a call changes in its sandbox, step by step: each once, however often it is delivered. */
+enum call_step { STEP_CHANGE, STEP_CANCEL };
+/* The tag of that step, made in room; NULL where nobody will deliver it again. */
+const uint8_t *call_tag(
+	const struct call *c, enum call_step step, uint8_t room[static DELIVERY_TAG]);
 
 /* Appends to the answer's text; what passes its maximum is dropped. */
 void call_print(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -75,7 +90,9 @@ void call_set_u64(struct call *c, const char *name, uint64_t v);
 void call_finish(struct call *c);
 void call_fail(struct call *c, const struct err *err);
 void call_failf(struct call *c, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* The end of a call that was cancelled. */
+void call_end_cancelled(struct call *c);
 
 /* An audit event of this call's tool, session and principal; e->event and what is special to it are
- * set by the caller. */
+ * set by the caller. Where a broker that died has put it on record, it is there once. */
 int call_audit(struct call *c, struct audit_event *e, struct err *err) MUST_CHECK;

@@ -5,12 +5,14 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "mcp/idempotency.h"
 
 struct follow {
 	struct list link;
 	struct mcp_server *server;
 	struct session *session;
 	char *job, *tool;
+	bool once;
 };
 
 int follow_record_end(struct mcp_server *s, const struct follow_who *who,
@@ -34,8 +36,10 @@ int follow_record_end(struct mcp_server *s, const struct follow_who *who,
 		e.exit_reason = exec_reason_name(status->reason);
 		e.duration_us = status->duration_us;
 		e.bytes_out = status->out.total + status->err.total;
+		idempotency_ended(s->keys, who->job, status);
 	}
-	return audit_event(s->config.audit, &e, err);
+	return who->once ? audit_event_once(s->config.audit, &e, err)
+			 : audit_event(s->config.audit, &e, err);
 }
 
 static void follow_free(struct follow *f)
@@ -62,10 +66,17 @@ static void on_status(void *user, struct exec_status *status, const struct err *
 		wait_on(f);
 		return;
 	}
-	struct follow_who who = {f->session, f->job, f->tool};
+	struct follow_who who = {f->session, f->job, f->tool, f->once};
 	struct err failed = {0};
-	if (follow_record_end(f->server, &who, status, err ? err->text : NULL, false, &failed) < 0)
+	struct exec_status lost = {0};
+	if (err && err->code == ERR_SANDBOX_LOST) {
+		exec_status_lost(&lost, f->job, 0, err->text);
+		status = &lost;
+	}
+	if (follow_record_end(f->server, &who, status, status ? NULL : err->text, false, &failed) <
+		0)
 		log_error("%s", failed.text);
+	exec_status_done(&lost);
 	follow_free(f);
 }
 
@@ -79,9 +90,47 @@ void follow_job(struct mcp_server *s, const struct follow_who *who)
 	f->session = who->session;
 	f->job = xstrdup(who->job);
 	f->tool = xstrdup(who->tool);
+	f->once = who->once;
 	list_append(&s->follows, &f->link);
 	session_hold(f->session);
 	wait_on(f);
+}
+
+static int is_there(void *user, struct session *s)
+{
+	(void)user;
+	(void)s;
+	return 1;
+}
+
+struct wanted {
+	const struct audit_job *job;
+	struct session *session;
+};
+
+static int is_wanted(void *user, struct session *s)
+{
+	struct wanted *w = user;
+	if (strcmp(session_handle(s), w->job->session) != 0)
+		return 0;
+	w->session = s;
+	return 1;
+}
+
+static void on_open_job(void *user, const struct audit_job *j)
+{
+	struct mcp_server *s = user;
+	struct wanted w = {j, NULL};
+	if (!id_valid('j', j->job) || !sessions_each(s->config.sessions, NULL, is_wanted, &w))
+		return;
+	session_note_job(w.session, j->job);
+	follow_job(s, &(struct follow_who){w.session, j->job, j->tool, true});
+}
+
+void follow_restored(struct mcp_server *s)
+{
+	if (s->config.sessions && sessions_each(s->config.sessions, NULL, is_there, NULL))
+		audit_each_open_job(s->config.audit, on_open_job, s);
 }
 
 void follow_drop_all(struct mcp_server *s)

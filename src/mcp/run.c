@@ -4,43 +4,48 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "mcp/follow.h"
 #include "mcp/idempotency.h"
 #include "mcp/render.h"
 
-struct run {
-	uint64_t timeout_us, wait_us;
-	char *key;   /* recorded by this call; NULL: none */
-	bool starts; /* this call started the job, so its end is this call's to record */
-};
+/* What is left of wait_s at least, when a call is taken up again: time for an answer. */
+#define WAIT_AGAIN_US (USEC_PER_SEC / 2)
 
-static void run_free(void *state)
-{
-	struct run *r = state;
-	free(r->key);
-	free(r);
-}
+struct run {
+	enum wire_job_kind kind; /* 0: not known */
+	uint64_t timeout_us, wait_us;
+	bool waits;  /* asked for by exec_wait() */
+	bool starts; /* this call started the job, so its end is this call's to record */
+	bool keyed;  /* … and a key stands for it, under this name */
+	struct idempotency_name name;
+};
 
 static struct run *run_new(struct call *c)
 {
 	struct run *r = xcalloc(1, sizeof(*r));
 	c->state = r;
-	c->state_free = run_free;
+	c->state_free = free;
 	return r;
 }
 
 static struct follow_who who(const struct call *c)
 {
-	return (struct follow_who){c->session, c->job, c->tool->name};
+	return (struct follow_who){c->session, c->job, c->tool->name, c->delivery.replayed};
 }
 
+/* A client counts its time-out from when it asked, whatever became of the broker meanwhile. */
 uint64_t run_wait_us(const struct call *c)
 {
 	const struct policy_limits *l = policy_limits(c->server->config.policy);
 	double s = args_number(c->args, "wait_s", l->wait_s);
-	return (uint64_t)(MIN(s, (double)l->max_wait_s) * (double)USEC_PER_SEC);
+	uint64_t us = (uint64_t)(MIN(s, (double)l->max_wait_s) * (double)USEC_PER_SEC);
+	if (!c->again)
+		return us;
+	uint64_t gone_us = clock_monotonic_us() - c->started_us;
+	return MIN(us, MAX(us - MIN(us, gone_us), WAIT_AGAIN_US));
 }
 
 /* ---- the answer ---- */
@@ -59,28 +64,9 @@ static int record(struct call *c, const struct exec_status *status, struct err *
 	return 0;
 }
 
-static void on_status(void *user, struct exec_status *status, const struct err *err)
+static void answer_status(struct call *c, struct exec_status *status)
 {
-	struct call *c = user;
-	struct run *r = c->state;
-	struct err failed = {0};
-
-	c->op = NULL;
-	if (err) {
-		failed = *err;
-		if (r->key) /* nothing ran: the key is free again */
-			idempotency_remove(c->server->keys, c->principal, r->key);
-		struct follow_who w = who(c);
-		if (r->starts && follow_record_end(c->server, &w, NULL, err_info(err->code)->name,
-					 true, &failed) == 0)
-			failed = *err;
-		call_fail(c, &failed);
-		return;
-	}
-	if (record(c, status, &failed) < 0) {
-		call_fail(c, &failed);
-		return;
-	}
+	const struct run *r = c->state;
 	const struct render_context ctx = {
 		.limits = policy_limits(c->server->config.policy),
 		.timeout_us = r->timeout_us,
@@ -95,6 +81,54 @@ static void on_status(void *user, struct exec_status *status, const struct err *
 	call_finish(c);
 }
 
+/* Of what could not even be started; of others nobody knows. */
+static bool nothing_ran(const struct err *err)
+{
+	return err->code != ERR_SANDBOX_LOST && err->code != ERR_TIMEOUT &&
+	       err->code != ERR_PROTOCOL && err->code != ERR_CANCELLED;
+}
+
+static void fail(struct call *c, const struct err *err)
+{
+	struct run *r = c->state;
+	struct err failed = *err;
+	if (r->keyed && nothing_ran(err)) /* the key is free again */
+		idempotency_remove(c->server->keys, &r->name);
+	struct follow_who w = who(c);
+	if (r->starts && follow_record_end(c->server, &w, NULL, err_info(err->code)->name, true,
+				 &failed) == 0)
+		failed = *err;
+	call_fail(c, &failed);
+}
+
+static void on_status(void *user, struct exec_status *status, const struct err *err)
+{
+	struct call *c = user;
+	struct run *r = c->state;
+	struct err failed = {0};
+	_cleanup_status_ struct exec_status lost = {0};
+
+	c->op = NULL;
+	if (err && c->again && !r->waits && err->code == ERR_CONFLICT) {
+		/* It runs, begun by a broker with other limits. */
+		r->waits = true;
+		r->wait_us = run_wait_us(c);
+		c->op = exec_wait(session_exec(c->session), c->job, r->wait_us, on_status, c);
+		return;
+	}
+	if (err && c->again && r->starts && err->code == ERR_SANDBOX_LOST) {
+		exec_status_lost(&lost, c->job, r->kind, err->text);
+		status = &lost;
+	} else if (err) {
+		fail(c, err);
+		return;
+	}
+	if (record(c, status, &failed) < 0)
+		call_fail(c, &failed);
+	else
+		answer_status(c, status);
+}
+
 static void set_job(struct call *c, const char *job)
 {
 	(void)snprintf(c->job, sizeof(c->job), "%s", job);
@@ -104,6 +138,7 @@ static void set_job(struct call *c, const char *job)
 void run_wait(struct call *c, const char *job, uint64_t wait_us, uint64_t timeout_us)
 {
 	struct run *r = run_new(c);
+	r->waits = true;
 	r->wait_us = wait_us;
 	r->timeout_us = timeout_us;
 	set_job(c, job);
@@ -130,31 +165,74 @@ static void arguments_digest(const struct call *c, uint8_t ret[static SHA256_SIZ
 	json_decref(args);
 }
 
-/* The key is known: the job it stands for is the answer, now or once it is done. */
-static void answer_known(struct call *c, const struct idempotency_record *known)
+static bool same_request(const struct call *c, const struct idempotency_record *known)
 {
 	const char *named = args_text(c->args, "session");
-	struct idempotency_record k = *known;
 	uint8_t digest[SHA256_SIZE];
 	arguments_digest(c, digest);
-	if (memcmp(digest, k.arguments, sizeof(digest)) != 0 ||
-		(named && strcmp(named, k.session) != 0)) {
+	return memcmp(digest, known->arguments, sizeof(digest)) == 0 &&
+	       (!named || strcmp(named, known->session) == 0);
+}
+
+/* What is left when neither sandbox nor output are: how it ended. Never run again. */
+static void answer_record(struct call *c, const struct idempotency_record *known)
+{
+	struct run *r = run_new(c);
+	struct exec_status status = {
+		.kind = known->kind,
+		.state = JOB_DONE,
+		.reason = known->reason,
+		.evidence = known->evidence,
+		.has_exit_code = known->has_exit,
+		.exit_code = known->exit_code,
+		.signal = known->signal,
+		.out = {.total = known->bytes_out, .lost = known->bytes_out},
+		.err = {.total = known->bytes_err, .lost = known->bytes_err},
+		.duration_us = known->duration_us,
+	};
+	_cleanup_status_ struct exec_status lost = {0};
+	r->timeout_us = known->timeout_us;
+	set_job(c, known->job);
+	(void)snprintf(c->handle, sizeof(c->handle), "%s", known->session);
+	c->session_over = true;
+	call_print(c,
+		"session %s has ended, and its output is no longer kept; this "
+		"idempotency_key was used there before, and is not run again. Use a new key "
+		"to run it again.\n",
+		known->session);
+	if (!known->ended)
+		exec_status_lost(&lost, known->job, known->kind,
+			"its sandbox was gone before its end was seen");
+	answer_status(c, known->ended ? &status : &lost);
+}
+
+/* The session of a record, while it has its sandbox. */
+static struct session *session_of(const struct call *c, const struct idempotency_record *known)
+{
+	struct sessions *all = c->server->config.sessions;
+	struct session *s = NULL;
+	if (!all || sessions_find(all, c->principal, known->session, &s, NULL) < 0 ||
+		session_lost(s))
+		return NULL;
+	return s;
+}
+
+/* The key is known, and another call's: the job it stands for is the answer, now or once it is
+ * done. */
+static void answer_known(struct call *c, const struct idempotency_record *known)
+{
+	struct session *s = session_of(c, known);
+	if (!same_request(c, known)) {
 		call_failf(c, ERR_CONFLICT,
 			"this idempotency_key was used with other arguments before; use a new key "
-			"for a "
-			"new run");
-		return;
+			"for a new run");
+	} else if (!s) {
+		answer_record(c, known);
+	} else {
+		struct idempotency_record k = *known;
+		call_use_session(c, s);
+		run_wait(c, k.job, run_wait_us(c), k.timeout_us);
 	}
-	struct session *s = NULL;
-	if (sessions_find(c->server->config.sessions, c->principal, k.session, &s, NULL) < 0) {
-		call_failf(c, ERR_NO_SUCH_JOB,
-			"this idempotency_key was used before, and that run's session has ended: "
-			"its "
-			"output is no longer kept. Use a new key to run it again");
-		return;
-	}
-	call_use_session(c, s);
-	run_wait(c, k.job, run_wait_us(c), k.timeout_us);
 }
 
 /* ---- start ---- */
@@ -184,58 +262,116 @@ static int check_times(const struct call *c, uint64_t *ret_timeout_us, struct er
 	return 0;
 }
 
+/* Before anything runs. */
+static int record_key(struct call *c, const struct exec_request *req, struct err *err)
+{
+	struct run *r = c->state;
+	struct idempotency_record record = {.kind = req->kind, .timeout_us = r->timeout_us};
+	arguments_digest(c, record.arguments);
+	(void)snprintf(record.session, sizeof(record.session), "%s", c->handle);
+	(void)snprintf(record.job, sizeof(record.job), "%s", c->job);
+	return idempotency_put(c->server->keys, &r->name, &record, err);
+}
+
+/* The input of a job is one change, whoever starts it a second time. */
+static void input_tag(const char *job, uint8_t ret[static DELIVERY_TAG])
+{
+	static const char label[] = "scb input";
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
+	sha256_init(&s);
+	sha256_update(&s, label, sizeof(label));
+	sha256_update(&s, job, strlen(job));
+	sha256_final(&s, digest);
+	memcpy(ret, digest, DELIVERY_TAG);
+}
+
+/* known: what this same call has recorded when it was delivered to a broker that died. */
+static int prepare(struct call *c, const struct exec_request *req, bool known, struct err *err)
+{
+	struct run *r = c->state;
+	int e = check_times(c, &r->timeout_us, err);
+	e = e < 0 ? e : audit_start(c, req, err);
+	if (e == 0 && r->keyed && !known)
+		e = record_key(c, req, err);
+	return e;
+}
+
 void run_start(struct call *c, struct exec_request *req)
 {
 	const char *key = args_text(c->args, "idempotency_key");
-	const struct idempotency_record *known =
-		key ? idempotency_find(c->server->keys, c->principal, key) : NULL;
+	const struct idempotency_record *known = NULL;
+	struct idempotency_name name = {0};
 	struct err err = {0};
-	uint64_t timeout_us = 0;
+	char job[ID_TEXT_SIZE];
+	uint8_t tag[DELIVERY_TAG];
 
-	if (known) {
+	delivery_id(&c->delivery, 'j', job);
+	if (key) {
+		idempotency_name(c->principal, c->conn->host, key, &name);
+		known = idempotency_find(c->server->keys, &name);
+	}
+	if (known && strcmp(known->job, job) != 0) {
 		answer_known(c, known);
 		return;
 	}
-	char job[ID_TEXT_SIZE];
-	id_new('j', job);
-	set_job(c, job);
-	if (check_times(c, &timeout_us, &err) < 0 || audit_start(c, req, &err) < 0) {
+	struct session *s = known ? session_of(c, known) : NULL;
+	if (known && !s) {
+		answer_record(c, known);
+		return;
+	}
+	if (s)
+		call_use_session(c, s);
+	else if (call_find_session(c, true, &err) < 0) {
 		call_fail(c, &err);
 		return;
 	}
 
 	struct run *r = run_new(c);
-	r->starts = true;
-	r->timeout_us = timeout_us;
+	r->kind = req->kind;
 	r->wait_us = run_wait_us(c);
-	if (key) {
-		struct idempotency_record record = {.timeout_us = timeout_us};
-		arguments_digest(c, record.arguments);
-		(void)snprintf(record.session, sizeof(record.session), "%s", c->handle);
-		(void)snprintf(record.job, sizeof(record.job), "%s", job);
-		idempotency_put(c->server->keys, c->principal, key, &record);
-		r->key = xstrdup(key);
+	r->keyed = key;
+	r->name = name;
+	set_job(c, job);
+	if (prepare(c, req, known, &err) < 0) {
+		call_fail(c, &err);
+		return;
 	}
+	r->starts = true;
+	c->keyed = key;
 	session_note_job(c->session, job);
 
+	input_tag(job, tag);
 	req->job = job;
 	req->stdin_data = args_text(c->args, "stdin");
 	req->stdin_len = args_text_len(c->args, "stdin");
+	req->stdin_tag = c->delivery.given || key ? tag : NULL;
 	req->timeout_us = r->timeout_us;
 	req->wait_us = r->wait_us;
 	c->op = exec_run(session_exec(c->session), req, on_status, c);
 }
 
+/* ---- the end before the end ---- */
+
+static void on_cancelled(void *user, const struct err *err)
+{
+	(void)err; /* then it runs no more, or nothing can be asked of its sandbox */
+	call_end_cancelled(user);
+}
+
 bool run_cancel(struct call *c)
 {
 	struct run *r = c->state;
-	exec_abandon(c->op);
+	uint8_t room[DELIVERY_TAG];
+	if (c->op)
+		exec_abandon(c->op);
 	c->op = NULL;
+	if (!r->starts)
+		return true;
 	/* the job ends by the ladder; its end is recorded when it has */
-	exec_cancel(session_exec(c->session), c->job, NULL, NULL);
-	if (r->starts) {
-		struct follow_who w = who(c);
-		follow_job(c->server, &w);
-	}
-	return true;
+	struct follow_who w = who(c);
+	follow_job(c->server, &w);
+	exec_cancel(
+		session_exec(c->session), c->job, call_tag(c, STEP_CANCEL, room), on_cancelled, c);
+	return false;
 }

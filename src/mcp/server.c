@@ -190,7 +190,7 @@ static const struct method *find_method(const char *name, bool modern)
 static struct call *find_call(struct mcp_conn *c, const json_t *id)
 {
 	list_for_each (call, next, &c->calls, struct call, link)
-		if (json_equal(call->id, id))
+		if (!call->cancelled && json_equal(call->id, id))
 			return call;
 	return NULL;
 }
@@ -242,13 +242,15 @@ static void on_request(
 	}
 }
 
-static void on_notification(struct mcp_conn *c, const struct jsonrpc_msg *m)
+static void on_notification(struct mcp_conn *c, uint64_t number, const struct jsonrpc_msg *m)
 {
-	if (strcmp(m->method, "notifications/cancelled") != 0)
-		return;
-	struct call *call = find_call(c, json_object_get(m->params, "requestId"));
+	struct call *call = strcmp(m->method, "notifications/cancelled") == 0
+				    ? find_call(c, json_object_get(m->params, "requestId"))
+				    : NULL;
 	if (call)
-		call_cancel(call, "cancelled by the client");
+		call_cancel(call, number);
+	else
+		conn_done(c, number);
 }
 
 void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *message)
@@ -270,9 +272,9 @@ void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *message)
 	}
 	if (m.kind == JSONRPC_REQUEST) {
 		on_request(c, message, &m);
-	} else { /* responses: this server asks nothing */
-		if (m.kind == JSONRPC_NOTIFICATION)
-			on_notification(c, &m);
+	} else if (m.kind == JSONRPC_NOTIFICATION) {
+		on_notification(c, message->number, &m);
+	} else { /* a response: this server asks nothing */
 		conn_done(c, message->number);
 	}
 	jsonrpc_msg_done(&m);
@@ -298,11 +300,12 @@ struct mcp_server *mcp_server_new(const struct mcp_config *config)
 	s->config = *config;
 	list_init(&s->conns);
 	list_init(&s->follows);
-	s->keys = idempotency_new();
+	s->keys = idempotency_new(config->store);
 	(void)uv_timer_init(config->loop, &s->ticker);
 	s->ticker.data = s;
 	(void)uv_timer_start(&s->ticker, on_tick, TICK_MS, TICK_MS);
 	uv_unref((uv_handle_t *)&s->ticker);
+	follow_restored(s);
 	return s;
 }
 
@@ -347,7 +350,7 @@ void mcp_conn_close(struct mcp_conn *c)
 	if (!c)
 		return;
 	list_for_each (call, next, &c->calls, struct call, link)
-		call_cancel(call, "the client has gone");
+		call_orphan(call);
 	list_remove(&c->link);
 	session_profile_done(&c->profile);
 	free(c->principal);

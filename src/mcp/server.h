@@ -1,6 +1,8 @@
 /* server.h: the MCP server: messages in, messages out. Knows nothing of how they travel.
  *
- * Requests run concurrently; each is answered exactly once, unless it was cancelled. */
+ * Requests run concurrently; each is answered exactly once, unless it was cancelled. A message that
+ * a broker which died may have been given already comes again with the same delivery (replayed):
+ * what it changes is done once all the same, and its answer is what it would have been. */
 #pragma once
 
 #include <uv.h>
@@ -14,12 +16,14 @@ struct outputs;
 struct policy;
 struct session_profile;
 struct sessions;
+struct store;
 
 /* Borrowed pointers live as long as the server. */
 struct mcp_config {
 	uv_loop_t *loop;
 	struct policy *policy;
 	struct audit *audit;
+	struct store *store; /* for idempotency keys; NULL: they are forgotten with the server */
 	struct sessions *sessions;    /* NULL: none can be made (tests) */
 	struct outputs *outputs;      /* NULL: no file can be presented … */
 	const struct err *no_outputs; /* … for this reason, which tools then answer */
@@ -28,6 +32,7 @@ struct mcp_config {
 struct mcp_server;
 struct mcp_conn;
 
+/* Jobs of sessions that an earlier broker left are put on record when they end. */
 struct mcp_server *mcp_server_new(const struct mcp_config *c);
 /* Connections are closed first. Frees it from the loop's next turn. */
 void mcp_server_close(struct mcp_server *s);
@@ -54,5 +59,6 @@ struct mcp_message {
 	struct delivery delivery;
 };
 void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *m);
-/* Cancels what runs; nothing is sent any more. */
+/* The peer has gone: what runs is cancelled, but for keyed calls; nothing is sent any more. For a
+ * hand-over nothing is closed: the process ends, and the next one is given the messages again. */
 void mcp_conn_close(struct mcp_conn *c);

@@ -20,9 +20,9 @@ struct tool {
 	/* Starts it; ends with call_finish() or call_fail(), now or later, exactly once. Arguments
 	 * are checked, c->session is set (TOOL_SESSION_ANY). */
 	void (*run)(struct call *c);
-	/* The answer is not wanted any more: ends what the call started and lets go of the callback
-	 * it waits for. False: that one cannot be let go of; the call then ends by itself,
-	 * silently. NULL: always false. */
+	/* The answer is not wanted any more: ends what the call started. True: nothing is waited
+	 * for any more, and the caller ends the call. False: a callback still comes (what cannot be
+	 * let go of, or word that it was cancelled) and ends it. NULL: always false. */
 	bool (*cancel)(struct call *c);
 };
 

@@ -135,19 +135,19 @@ static void start_calls(struct exec *x, struct files *f, struct calls *c)
 	(void)exec_wait(x, job, 1000, on_done, d++);
 	(void)exec_read(x, job, CHANNEL_BOTH, 0, 4096, on_read, d++);
 	(void)exec_read(x, job, CHANNEL_STDOUT, 0, 4096, on_read, d++);
-	(void)exec_input(x, job, "input", 5, true, on_input, d++);
+	(void)exec_input(x, job, "input", 5, true, NULL, on_input, d++);
 	(void)exec_list(x, on_list, d++);
 	(void)exec_kernels(x, on_kernels, d++);
 	(void)exec_usage(x, on_usage, d++);
-	exec_cancel(x, job, on_simple, d++);
-	exec_kernel_restart(x, NULL, on_simple, d++);
+	exec_cancel(x, job, NULL, on_simple, d++);
+	exec_kernel_restart(x, NULL, NULL, on_simple, d++);
 	(void)files_stat(f, "a", on_files, d++);
 	(void)files_list(f, "a", 2, 10, on_files, d++);
 	(void)files_read(f, "a", 0, 4096, on_files, d++);
-	(void)files_write(f, "a", FILES_REPLACE, 0, "bytes", 5, on_files, d++);
-	(void)files_edit(f, "a", "old", "new", false, on_files, d++);
+	(void)files_write(f, "a", FILES_REPLACE, 0, "bytes", 5, NULL, on_files, d++);
+	(void)files_edit(f, "a", "old", "new", false, NULL, false, on_files, d++);
 	(void)files_search(f, "a", "x", NULL, 10, on_files, d++);
-	(void)files_delete(f, "a", true, on_files, d++);
+	(void)files_delete(f, "a", true, NULL, on_files, d++);
 	(void)files_fetch(f, "a", 65536, sink, on_files, d++);
 	CHECK(d <= c->done + N_CALLS);
 }

@@ -97,7 +97,7 @@ static void cells_wait_in_line(void **state)
 	assert_int_equal(live.status.queue_position, 1);
 	live_run(&(struct exec_request){.code = "order.append(3)", .wait_us = 1000});
 	assert_int_equal(live.status.queue_position, 2);
-	exec_cancel(live.exec, live_job, on_simple, NULL);
+	exec_cancel(live.exec, live_job, NULL, on_simple, NULL);
 	live_until(&live.answered);
 	live_wait();
 	live_assert_done(REASON_CANCELLED);
@@ -115,18 +115,18 @@ static void cell_out_of_time(void **state)
 	live_cell("kept");
 	live_assert_result("'still here'");
 	live_run(&(struct exec_request){.code = "import time; time.sleep(60)", .wait_us = 1000});
-	exec_kernel_interrupt(live.exec, NULL, on_simple, NULL);
+	exec_kernel_interrupt(live.exec, NULL, NULL, on_simple, NULL);
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_NONE);
 	live_wait();
 	assert_int_equal(live.status.state, JOB_DONE);
 	assert_string_equal(live.status.error_name, "KeyboardInterrupt");
-	exec_kernel_interrupt(live.exec, NULL, on_simple, NULL); /* idle */
+	exec_kernel_interrupt(live.exec, NULL, NULL, on_simple, NULL); /* idle */
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_NONE);
 	live_cell("kept");
 	live_assert_result("'still here'");
-	exec_kernel_interrupt(live.exec, "unheard-of", on_simple, NULL);
+	exec_kernel_interrupt(live.exec, "unheard-of", NULL, on_simple, NULL);
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_INVALID_ARGUMENT);
 }
@@ -157,7 +157,7 @@ static void kernel_restart(void **state)
 	(void)state;
 	live_cell("z = 1");
 	uint32_t generation = live.status.generation;
-	exec_kernel_restart(live.exec, NULL, on_simple, NULL);
+	exec_kernel_restart(live.exec, NULL, NULL, on_simple, NULL);
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_NONE);
 	live_cell("'z' in globals()");
@@ -165,11 +165,11 @@ static void kernel_restart(void **state)
 	assert_int_equal(live.status.generation, generation + 1);
 	assert_false(live.status.kernel_restarted);
 	/* With a cell behind it before it has ended. */
-	exec_kernel_restart(live.exec, "python", NULL, NULL);
+	exec_kernel_restart(live.exec, "python", NULL, NULL, NULL);
 	live_cell("1");
 	live_assert_result("1");
 	assert_false(live.status.kernel_restarted);
-	exec_kernel_restart(live.exec, "unheard-of", on_simple, NULL);
+	exec_kernel_restart(live.exec, "unheard-of", NULL, on_simple, NULL);
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_NONE);
 }

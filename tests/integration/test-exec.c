@@ -112,14 +112,14 @@ static void standard_input(void **state)
 		.stdin_open = true,
 		.wait_us = 1000});
 	assert_int_equal(live.status.state, JOB_RUNNING);
-	(void)exec_input(live.exec, live_job, "second\nrest", 11, true, on_input, NULL);
+	(void)exec_input(live.exec, live_job, "second\nrest", 11, true, NULL, on_input, NULL);
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_NONE);
 	assert_int_equal(got.number, 11);
 	live_wait();
 	live_assert_exit(0);
 	live_assert_stdout("<first> <second>\nrest");
-	(void)exec_input(live.exec, live_job, "more", 4, true, on_input, NULL);
+	(void)exec_input(live.exec, live_job, "more", 4, true, NULL, on_input, NULL);
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_INVALID_ARGUMENT);
 }
@@ -180,12 +180,13 @@ static void time_limits(void **state)
 	live_assert_stdout("late\n");
 
 	live_run(&(struct exec_request){.shell_text = "sleep 60", .wait_us = 1000});
-	exec_cancel(live.exec, live_job, on_simple, NULL);
+	exec_cancel(live.exec, live_job, NULL, on_simple, NULL);
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_NONE);
 	live_wait();
 	live_assert_done(REASON_CANCELLED);
-	exec_cancel(live.exec, live_job, on_simple, NULL); /* again: nothing is left to be ended */
+	exec_cancel(live.exec, live_job, NULL, on_simple,
+		NULL); /* again: nothing is left to be ended */
 	live_until(&live.answered);
 	assert_int_equal(live.err.code, ERR_NONE);
 
@@ -193,7 +194,7 @@ static void time_limits(void **state)
 		.shell_text =
 			"trap 'echo got it; exit 7' USR1; echo set; while :; do sleep 0.05; done",
 		.wait_us = 300 * USEC_PER_MSEC});
-	exec_signal(live.exec, live_job, 10, on_simple, NULL);
+	exec_signal(live.exec, live_job, 10, NULL, on_simple, NULL);
 	live_until(&live.answered);
 	live_wait();
 	live_assert_exit(7);

@@ -129,7 +129,7 @@ static void refused(enum err_code code, const char *word)
 
 static void write_text(const char *path, const char *text)
 {
-	(void)files_write(got.files, path, FILES_REPLACE, 0, text, strlen(text), keep, NULL);
+	(void)files_write(got.files, path, FILES_REPLACE, 0, text, strlen(text), NULL, keep, NULL);
 	good();
 }
 
@@ -155,10 +155,11 @@ static void files_are_written_and_read(void **state)
 	(void)state;
 	write_text("notes/a.txt", "one\ntwo\n");
 	read_is("/workspace/notes/a.txt", "one\ntwo\n");
-	(void)files_write(got.files, "notes/a.txt", FILES_APPEND, 0, "three\n", 6, keep, NULL);
+	(void)files_write(
+		got.files, "notes/a.txt", FILES_APPEND, 0, "three\n", 6, NULL, keep, NULL);
 	good();
 	assert_int_equal(got.result.size, 14);
-	(void)files_write(got.files, "notes/a.txt", FILES_AT_OFFSET, 4, "TWO", 3, keep, NULL);
+	(void)files_write(got.files, "notes/a.txt", FILES_AT_OFFSET, 4, "TWO", 3, NULL, keep, NULL);
 	good();
 	read_is("notes/a.txt", "one\nTWO\nthree\n");
 	write_text("empty", "");
@@ -168,7 +169,7 @@ static void files_are_written_and_read(void **state)
 	assert_int_equal(buf_reserve(&big, 5 * MIB), 0);
 	for (big.len = 0; big.len < 5 * MIB; big.len++)
 		big.data[big.len] = (uint8_t)(big.len * 31 >> 3);
-	(void)files_write(got.files, "big", FILES_REPLACE, 0, big.data, big.len, keep, NULL);
+	(void)files_write(got.files, "big", FILES_REPLACE, 0, big.data, big.len, NULL, keep, NULL);
 	good();
 	assert_int_equal(got.result.size, big.len);
 	(void)files_read(got.files, "big", 4 * MIB + 7, LIMIT_READ_TEXT, keep, NULL);
@@ -191,19 +192,19 @@ static void edits(void **state)
 {
 	(void)state;
 	write_text("e.txt", "x = 1\ny = 1\n");
-	(void)files_edit(got.files, "e.txt", "x = 1", "x = 2", false, keep, NULL);
+	(void)files_edit(got.files, "e.txt", "x = 1", "x = 2", false, NULL, false, keep, NULL);
 	good();
 	assert_int_equal(got.result.count, 1);
 	read_is("e.txt", "x = 2\ny = 1\n");
-	(void)files_edit(got.files, "e.txt", " = ", "=", false, keep, NULL);
+	(void)files_edit(got.files, "e.txt", " = ", "=", false, NULL, false, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "occurs 2 times");
-	(void)files_edit(got.files, "e.txt", " = ", "=", true, keep, NULL);
+	(void)files_edit(got.files, "e.txt", " = ", "=", true, NULL, false, keep, NULL);
 	good();
 	assert_int_equal(got.result.count, 2);
-	(void)files_edit(got.files, "e.txt", "nothing", "", true, keep, NULL);
+	(void)files_edit(got.files, "e.txt", "nothing", "", true, NULL, false, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "does not occur");
 	read_is("e.txt", "x=2\ny=1\n");
-	(void)files_edit(got.files, "missing", "a", "b", true, keep, NULL);
+	(void)files_edit(got.files, "missing", "a", "b", true, NULL, false, keep, NULL);
 	refused(ERR_NO_SUCH_FILE, "missing");
 }
 
@@ -243,12 +244,12 @@ static void trees(void **state)
 	assert_string_equal(got.result.entries[0].path, "/mnt/data/m.csv");
 	(void)files_list(got.files, "t/etc", 1, 0, keep, NULL);
 	refused(ERR_FILE_REFUSED, "t/etc");
-	(void)files_move(got.files, "t/a.csv", "new/dir/c.csv", false, keep, NULL);
+	(void)files_move(got.files, "t/a.csv", "new/dir/c.csv", false, NULL, keep, NULL);
 	good();
 	read_is("new/dir/c.csv", "needle\n");
-	(void)files_delete(got.files, "t", false, keep, NULL);
+	(void)files_delete(got.files, "t", false, NULL, keep, NULL);
 	refused(ERR_CONFLICT, "recursive");
-	(void)files_delete(got.files, "t", true, keep, NULL);
+	(void)files_delete(got.files, "t", true, NULL, keep, NULL);
 	good();
 	(void)files_stat(got.files, "t", keep, NULL);
 	refused(ERR_NO_SUCH_FILE, "no such file");
@@ -268,11 +269,11 @@ static void refusals(void **state)
 	refused(ERR_INVALID_ARGUMENT, "directory");
 	(void)files_read(got.files, "fifo", 0, 10, keep, NULL);
 	refused(ERR_FILE_REFUSED, "FIFO");
-	(void)files_write(got.files, "/mnt/data/x", FILES_REPLACE, 0, "x", 1, keep, NULL);
+	(void)files_write(got.files, "/mnt/data/x", FILES_REPLACE, 0, "x", 1, NULL, keep, NULL);
 	refused(ERR_FILE_REFUSED, "read-only");
-	(void)files_mkdir(got.files, "/mnt", keep, NULL);
+	(void)files_mkdir(got.files, "/mnt", NULL, keep, NULL);
 	refused(ERR_FILE_REFUSED, "read-only");
-	(void)files_move(got.files, "fifo", "/mnt", false, keep, NULL);
+	(void)files_move(got.files, "fifo", "/mnt", false, NULL, keep, NULL);
 	refused(ERR_FILE_REFUSED, "read-only");
 	(void)files_read(got.files, "/mnt", 0, 10, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "can only be listed");
@@ -280,7 +281,7 @@ static void refusals(void **state)
 	refused(ERR_NO_SUCH_FILE, "no mount 'typo'; mounts: data");
 	(void)files_read(got.files, "d/../x", 0, 10, keep, NULL);
 	refused(ERR_FILE_REFUSED, "is not taken");
-	(void)files_delete(got.files, ".", true, keep, NULL);
+	(void)files_delete(got.files, ".", true, NULL, keep, NULL);
 	refused(ERR_FILE_REFUSED, "workspace itself");
 	(void)files_search(got.files, ".", NULL, NULL, 0, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "pattern");
@@ -320,8 +321,9 @@ static void on_presented(void *user, const struct output *o, const struct err *e
 
 static struct outputs_call *present(const char *path, const char *title)
 {
-	return outputs_present(
-		got.outputs, "uid:1", "s-1", got.files, path, title, on_presented, NULL);
+	const struct outputs_wish wish = {
+		.principal = "uid:1", .session = "s-1", .path = path, .title = title};
+	return outputs_present(got.outputs, got.files, &wish, on_presented, NULL);
 }
 
 static int count_output(void *user, const struct output *o)

@@ -10,7 +10,6 @@
 
 #include "base/limits.h"
 #include "mcp/fit.h"
-#include "mcp/idempotency.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/remedy.h"
 #include "mcp/render.h"
@@ -365,32 +364,6 @@ static void what_is_too_large_is_cut(void **state)
 	json_decref(result);
 }
 
-/* ---- idempotency ---- */
-
-static void keys_are_per_principal(void **state)
-{
-	(void)state;
-	struct idempotency *k = idempotency_new();
-	struct idempotency_record r = {.job = "j-1", .timeout_us = 5};
-	idempotency_put(k, "uid:1", "key", &r);
-	assert_string_equal(idempotency_find(k, "uid:1", "key")->job, "j-1");
-	assert_null(idempotency_find(k, "uid:2", "key"));
-	assert_null(idempotency_find(k, "uid:1", "other"));
-	/* principal and key do not run into each other */
-	assert_null(idempotency_find(k, "uid:1k", "ey"));
-	idempotency_remove(k, "uid:1", "key");
-	assert_null(idempotency_find(k, "uid:1", "key"));
-
-	for (unsigned i = 0; i < LIMIT_IDEMPOTENCY_KEYS + 1; i++) {
-		char key[16];
-		(void)snprintf(key, sizeof(key), "k%u", i);
-		idempotency_put(k, "uid:1", key, &r);
-	}
-	assert_null(idempotency_find(k, "uid:1", "k0"));
-	assert_non_null(idempotency_find(k, "uid:1", "k1"));
-	idempotency_free(k);
-}
-
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -410,7 +383,6 @@ int main(void)
 		TEST(deep_json_stays_text),
 		TEST(running_jobs_name_the_way_on),
 		cmocka_unit_test(what_is_too_large_is_cut),
-		cmocka_unit_test(keys_are_per_principal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

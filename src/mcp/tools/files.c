@@ -269,7 +269,7 @@ static void on_done(void *user, struct files_result *r, const struct err *err)
 
 /* ---- requests ---- */
 
-static void do_write(struct call *c, struct files *f, struct files_state *st)
+static void do_write(struct call *c, struct files *f, struct files_state *st, const uint8_t *tag)
 {
 	const char *content = args_text(c->args, "content");
 	size_t n = args_text_len(c->args, "content");
@@ -293,7 +293,7 @@ static void do_write(struct call *c, struct files *f, struct files_state *st)
 		append      ? FILES_APPEND
 		: at_offset ? FILES_AT_OFFSET
 			    : FILES_REPLACE,
-		args_u64(c->args, "offset", 0), content ? content : "", n, on_done, c);
+		args_u64(c->args, "offset", 0), content ? content : "", n, tag, on_done, c);
 }
 
 static void do_search(struct call *c, struct files *f, struct files_state *st)
@@ -325,6 +325,8 @@ static void run(struct call *c)
 	struct files_state *st = xcalloc(1, sizeof(*st));
 	const char *path = args_text(c->args, "path"), *a = c->action;
 	const char *encoding = args_text(c->args, "encoding");
+	uint8_t room[DELIVERY_TAG];
+	const uint8_t *tag = call_tag(c, STEP_CHANGE, room);
 	c->state = st;
 	c->state_free = free;
 	st->path = path ? path : ".";
@@ -339,19 +341,21 @@ static void run(struct call *c)
 	else if (strcmp(a, "read") == 0)
 		do_read(c, f, st);
 	else if (strcmp(a, "write") == 0)
-		do_write(c, f, st);
+		do_write(c, f, st, tag);
 	else if (strcmp(a, "edit") == 0)
 		st->op = files_edit(f, st->path, args_text(c->args, "old_text"),
-			args_text(c->args, "new_text"), args_bool(c->args, "all"), on_done, c);
+			args_text(c->args, "new_text"), args_bool(c->args, "all"), tag,
+			c->delivery.replayed, on_done, c);
 	else if (strcmp(a, "search") == 0)
 		do_search(c, f, st);
 	else if (strcmp(a, "move") == 0)
 		st->op = files_move(f, st->path, args_text(c->args, "target"),
-			args_bool(c->args, "replace"), on_done, c);
+			args_bool(c->args, "replace"), tag, on_done, c);
 	else if (strcmp(a, "delete") == 0)
-		st->op = files_delete(f, st->path, args_bool(c->args, "recursive"), on_done, c);
+		st->op =
+			files_delete(f, st->path, args_bool(c->args, "recursive"), tag, on_done, c);
 	else
-		st->op = files_mkdir(f, st->path, on_done, c);
+		st->op = files_mkdir(f, st->path, tag, on_done, c);
 }
 
 static bool cancel(struct call *c)

@@ -222,8 +222,9 @@ static void do_input(struct call *c)
 	}
 	struct job_state *st = state_new(c);
 	st->asked = args_text_len(c->args, "input");
+	uint8_t room[DELIVERY_TAG];
 	c->op = exec_input(session_exec(c->session), c->job, input ? input : "", st->asked,
-		close_after, on_input, c);
+		close_after, call_tag(c, STEP_CHANGE, room), on_input, c);
 }
 
 /* ---- signal ---- */
@@ -257,15 +258,17 @@ static void do_signal(struct call *c)
 {
 	const char *name = args_text(c->args, "signal");
 	int number = name ? signal_number(name) : 0;
+	uint8_t room[DELIVERY_TAG];
+	const uint8_t *tag = call_tag(c, STEP_CHANGE, room);
 	if (number < 0)
 		call_failf(c, ERR_INVALID_ARGUMENT,
 			"argument \"signal\" must be a name like INT, TERM or KILL, or a number "
 			"from 1 "
 			"to 64");
 	else if (number == 0)
-		exec_cancel(session_exec(c->session), c->job, on_signalled, c);
+		exec_cancel(session_exec(c->session), c->job, tag, on_signalled, c);
 	else
-		exec_signal(session_exec(c->session), c->job, number, on_signalled, c);
+		exec_signal(session_exec(c->session), c->job, number, tag, on_signalled, c);
 }
 
 /* ---- list ---- */
@@ -304,24 +307,11 @@ static int find_session_of_job(struct call *c, struct err *err)
 	return r;
 }
 
-static void run(struct call *c)
+/* With the session known. */
+static void act(struct call *c)
 {
-	struct err err = {0};
-	const char *job = args_text(c->args, "job");
-	if (find_session_of_job(c, &err) < 0) {
-		call_fail(c, &err);
-		return;
-	}
-	if (job && strcmp(c->action, "list") != 0) {
-		if (!id_valid('j', job)) {
-			call_failf(c, ERR_NO_SUCH_JOB,
-				"no such job; job action=list names those of a session");
-			return;
-		}
-		(void)snprintf(c->job, sizeof(c->job), "%s", job);
-	}
 	if (strcmp(c->action, "wait") == 0)
-		run_wait(c, job, run_wait_us(c), 0);
+		run_wait(c, args_text(c->args, "job"), run_wait_us(c), 0);
 	else if (strcmp(c->action, "read") == 0)
 		do_read(c);
 	else if (strcmp(c->action, "input") == 0)
@@ -330,6 +320,97 @@ static void run(struct call *c)
 		do_signal(c);
 	else
 		c->op = exec_list(session_exec(c->session), on_list, c);
+}
+
+/* ---- a job that this broker has not started: which sandbox knows it? ---- */
+
+struct search {
+	struct session *sessions[LIMIT_SESSIONS]; /* held */
+	size_t n, next;
+	struct err err; /* that of a job nobody knows */
+};
+
+static void search_free(void *state)
+{
+	struct search *s = state;
+	for (size_t i = 0; i < s->n; i++)
+		session_release(s->sessions[i]);
+	free(s);
+}
+
+static int search_add(void *user, struct session *session)
+{
+	struct search *s = user;
+	if (session_lost(session) || s->n == ARRAY_SIZE(s->sessions))
+		return 0;
+	session_hold(session);
+	s->sessions[s->n++] = session;
+	return 0;
+}
+
+static void search_next(struct call *c);
+
+static void on_searched(void *user, struct exec_status *jobs, size_t n, const struct err *err)
+{
+	struct call *c = user;
+	struct search *s = c->state;
+	struct session *session = s->sessions[s->next - 1];
+	const char *job = args_text(c->args, "job");
+	bool found = false;
+	c->op = NULL;
+	(void)err; /* a sandbox that cannot be asked */
+	for (size_t i = 0; i < n; i++) {
+		session_note_job(session, jobs[i].job);
+		found |= strcmp(jobs[i].job, job) == 0;
+	}
+	if (!found) {
+		search_next(c);
+		return;
+	}
+	call_use_session(c, session);
+	c->state = NULL;
+	search_free(s);
+	act(c);
+}
+
+static void search_next(struct call *c)
+{
+	struct search *s = c->state;
+	if (s->next == s->n) {
+		struct err err = s->err;
+		call_fail(c, &err);
+		return;
+	}
+	c->op = exec_list(session_exec(s->sessions[s->next++]), on_searched, c);
+}
+
+static void search(struct call *c, const struct err *err)
+{
+	struct search *s = xcalloc(1, sizeof(*s));
+	s->err = *err;
+	c->state = s;
+	c->state_free = search_free;
+	(void)sessions_each(c->server->config.sessions, c->principal, search_add, s);
+	search_next(c);
+}
+
+static void run(struct call *c)
+{
+	struct err err = {0};
+	const char *job = args_text(c->args, "job");
+	bool of_job = job && strcmp(c->action, "list") != 0;
+	if (of_job && id_valid('j', job))
+		(void)snprintf(c->job, sizeof(c->job), "%s", job);
+	int r = find_session_of_job(c, &err);
+	if (r < 0 && err.code == ERR_NO_SUCH_JOB && c->job[0])
+		search(c, &err);
+	else if (r < 0)
+		call_fail(c, &err);
+	else if (of_job && !c->job[0])
+		call_failf(c, ERR_NO_SUCH_JOB,
+			"no such job; job action=list names those of a session");
+	else
+		act(c);
 }
 
 /* A cancelled wait leaves the job alone: it is not what this call started. */

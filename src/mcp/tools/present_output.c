@@ -82,9 +82,18 @@ static void run(struct call *c)
 		return;
 	}
 	(void)snprintf(c->doing, sizeof(c->doing), "copies a file out of session %s", c->handle);
-	c->state = outputs_present(c->server->config.outputs, c->principal, c->handle,
-		session_files(c->session), args_text(c->args, "path"), args_text(c->args, "title"),
-		on_presented, c);
+	char id[ID_TEXT_SIZE];
+	delivery_id(&c->delivery, 'o', id);
+	const struct outputs_wish wish = {
+		.principal = c->principal,
+		.session = c->handle,
+		.path = args_text(c->args, "path"),
+		.title = args_text(c->args, "title"),
+		.id = id,
+		.again = c->delivery.replayed,
+	};
+	c->state = outputs_present(
+		c->server->config.outputs, session_files(c->session), &wish, on_presented, c);
 }
 
 static bool cancel(struct call *c)

@@ -35,6 +35,7 @@ const struct tool tool_run_code = {
 		"network. Cells of one interpreter run one after the other.",
 	.args = {.args = args, .n_args = ARRAY_SIZE(args)},
 	.result = render_fields,
+	.session = TOOL_SESSION_SELF,
 	.starts_job = true,
 	.run = run,
 	.cancel = run_cancel,

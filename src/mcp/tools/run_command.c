@@ -93,6 +93,7 @@ const struct tool tool_run_command = {
 		       "No network.",
 	.args = {.args = args, .n_args = ARRAY_SIZE(args)},
 	.result = render_fields,
+	.session = TOOL_SESSION_SELF,
 	.starts_job = true,
 	.run = run,
 	.cancel = run_cancel,

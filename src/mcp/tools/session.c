@@ -296,6 +296,7 @@ static void on_kernels_known(
 	struct call *c = user;
 	const char *name = kernel_asked(c);
 	const struct exec_kernel *k = NULL;
+	uint8_t room[DELIVERY_TAG];
 	c->op = NULL;
 	if (err) {
 		call_fail(c, err);
@@ -313,10 +314,32 @@ static void on_kernels_known(
 		call_print(c, "nothing was running in kernel %s; variables are kept\n", name);
 		call_finish(c);
 	} else if (restart) {
-		exec_kernel_restart(session_exec(c->session), name, on_kernel_done, c);
+		exec_kernel_restart(session_exec(c->session), name, call_tag(c, STEP_CHANGE, room),
+			on_kernel_done, c);
 	} else {
-		exec_kernel_interrupt(session_exec(c->session), name, on_kernel_done, c);
+		exec_kernel_interrupt(session_exec(c->session), name,
+			call_tag(c, STEP_CHANGE, room), on_kernel_done, c);
 	}
+}
+
+/* A broker that died may have done it: then the kernels are as it left them, and the answer is what
+ * the agent remembers. */
+static void on_recalled(void *user, bool known, const struct err *err)
+{
+	struct call *c = user;
+	c->op = NULL;
+	if (known || err)
+		on_kernel_done(c, err);
+	else
+		c->op = exec_kernels(session_exec(c->session), on_kernels_known, c);
+}
+
+static void do_change(struct call *c)
+{
+	struct exec *x = session_exec(c->session);
+	uint8_t room[DELIVERY_TAG];
+	c->op = c->again ? exec_recall(x, call_tag(c, STEP_CHANGE, room), on_recalled, c)
+			 : exec_kernels(x, on_kernels_known, c);
 }
 
 /* ---- close ---- */
@@ -363,7 +386,7 @@ static void run(struct call *c)
 	if (strcmp(a, "info") == 0)
 		do_info(c);
 	else if (strcmp(a, "interrupt") == 0 || strcmp(a, "restart") == 0)
-		c->op = exec_kernels(session_exec(c->session), on_kernels_known, c);
+		do_change(c);
 	else
 		do_close(c);
 }
