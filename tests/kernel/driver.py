@@ -1,4 +1,4 @@
-"""Drives the real Python kernel over a socketpair, as the agent does."""
+"""Drives a real kernel over a socketpair, as the agent does."""
 
 import os
 import shutil
@@ -61,7 +61,8 @@ class Result:
 
 
 class Kernel:
-    def __init__(self, plain=False):
+    def __init__(self, plain=False, argv=None):
+        """The Python kernel, or the program that argv names."""
         self._top = tempfile.mkdtemp(prefix="scb-kernel-test-")
         self.cwd, tmp = os.path.join(self._top, "work"), os.path.join(self._top, "tmp")
         os.mkdir(self.cwd)
@@ -78,7 +79,7 @@ class Kernel:
         }
         # -S hides Debian's packages, IPython and pandas among them.
         self.process = subprocess.Popen(
-            [PYTHON] + (["-S"] if plain else []) + ["-B", KERNEL],
+            argv or [PYTHON] + (["-S"] if plain else []) + ["-B", KERNEL],
             cwd=self.cwd,
             env=environment,
             pass_fds=[theirs.fileno()],
