@@ -17,7 +17,9 @@ shopt -s expand_aliases
 trap() {
 	builtin local action line
 	builtin local -i n
-	if ((BASH_SUBSHELL)) || [[ -n ${__scb_restoring-} || ${1-} == -l* ]]; then
+	if [[ -n ${__scb_restoring-} ]]; then
+		[[ $* == *__scb_leave* ]] || builtin trap "$@"
+	elif ((BASH_SUBSHELL)) || [[ ${1-} == -l* ]]; then
 		builtin trap "$@"
 	elif (($# == 0)) || [[ $1 == -p* ]]; then
 		[[ -z $__scb_on_exit || (${2+set} && " $* " != *\ @(EXIT|0)\ *) ]] ||
@@ -125,4 +127,4 @@ __scb_leave() {
 
 __scb_on_exit=
 __scb_arguments=()
-__scb_restoring=1 # until __scb_ready: traps of the state are taken as they are
+__scb_restoring=1 # until __scb_ready: traps of the state are taken as they are, but for the EXIT trap

@@ -186,7 +186,10 @@ static void on_cell(struct tlv_reader body)
 	snapshot = saved = code.n && memmem(code.p, code.n, "exec", 4);
 	if (r == 0)
 		r = shell_run(&shell, code.p, code.n, last_status, input[0], snapshot);
-	if (r < 0 && r != -EPIPE) { /* that one has ended, and its end is told */
+	if (r == -EBADMSG) {
+		last_status = 2; /* as bash says */
+		cell_over(CELL_OK, NULL, NULL);
+	} else if (r < 0 && r != -EPIPE) { /* that one has ended, and its end is told */
 		last_status = 1;
 		cell_over(CELL_ERROR, "OSError", strerror(-r));
 	}
@@ -305,12 +308,26 @@ static void tell_losses(void)
 	say(line);
 }
 
+static void begin_again(void)
+{
+	if (shell_start(&shell, false) == 0)
+		return;
+	say("it ended, and another one cannot be started; its variables are lost");
+	if (owes_done)
+		cell_over(ending, NULL, NULL);
+	end(1);
+}
+
 static void on_shell_end(int wait_status)
 {
 	shell.pid = 0;
 	read_shell(); /* its last words */
 	bool by_int = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGINT;
 	bool other_signal = WIFSIGNALED(wait_status) && !by_int && !(snapshot && interrupted);
+	if (restarting && by_int && !leaving) {
+		begin_again(); /* it has not yet touched the state */
+		return;
+	}
 	if (restarting || !saved || other_signal)
 		end_like(wait_status);
 	last_status =
@@ -320,13 +337,9 @@ static void on_shell_end(int wait_status)
 	if (owes_done)
 		tell_losses();
 	restarting = true;
+	leaving = false;
 	restart_end_us = clock_monotonic_us() + RESTART_PATIENCE_US;
-	if (shell_start(&shell, false) < 0) {
-		say("it ended, and another one cannot be started; its variables are lost");
-		if (owes_done)
-			cell_over(ending, NULL, NULL);
-		end(1);
-	}
+	begin_again();
 }
 
 static void reap(void)
@@ -351,7 +364,8 @@ static void on_time(void)
 		end(1);
 	}
 	if (interrupted && !leaving && !restarting && shell.pid && now >= again_us) {
-		(void)kill(shell.pid, SIGINT);
+		/* A plain shell ignores it between cells, so that what it started may not know. */
+		(void)kill(strcmp(shell.name, "bash") == 0 ? shell.pid : 0, SIGINT);
 		again_us = now + INTERRUPT_AGAIN_US;
 	}
 }

@@ -4,22 +4,25 @@
 
 __scb_ready() {
 	trap '__scb_leave "$?" 2>/dev/null' EXIT
-	trap 'exit 130' INT # a plain shell runs no EXIT trap when it is killed
+	trap '' INT
 	printf 'R %s|%s\0' '' "$__scb_gone" >"$__scb_say"
 	__scb_gone=
 }
 
 __scb_begin() {
 	[ "${2-}" != save ] || __scb_save
+	trap 'exit 130' INT # a plain shell runs no EXIT trap when it is killed
 	return "$1"
 }
 
 __scb_end() {
+	trap '' INT
 	printf 'D %d\0' "$1" >"$__scb_say"
 }
 
 # Names that the shell itself sets, or will not have set, are left out.
 __scb_save() {
+	__scb_pwd=$PWD
 	{
 		set | while IFS= read -r __scb_line; do
 			case $__scb_line in
@@ -43,7 +46,6 @@ __scb_save() {
 __scb_leave() {
 	__scb_status=$1
 	printf 'S\0' >"$__scb_say"
-	__scb_pwd=$PWD
 	__scb_save
 	printf 'L|\0' >"$__scb_say"
 	exit "$__scb_status"

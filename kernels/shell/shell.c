@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -120,6 +121,28 @@ int shell_start(struct shell *s, bool fresh)
 	return r ? r : send_line(s, &b);
 }
 
+/* True where bash reads the cell as a whole without an error; else it has said what it is. */
+static bool parses(const struct shell *s)
+{
+	int status;
+	pid_t pid = fork();
+	if (pid == 0) {
+		sig_reset();
+		(void)execl(
+			s->program, s->name, "--norc", "-O", "extglob", "-n", s->cell_path, NULL);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) > 2;
+}
+
+static bool substitutes(const void *code, size_t n)
+{
+	return n &&
+	       (memmem(code, n, "$(", 2) || memmem(code, n, "<(", 2) || memmem(code, n, ">(", 2));
+}
+
 int shell_run(struct shell *s, const void *code, size_t n, int status, int input, bool snapshot)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(CONTROL_MAX);
@@ -127,6 +150,10 @@ int shell_run(struct shell *s, const void *code, size_t n, int status, int input
 		return -errno;
 	int r = fd_write_full(s->cell, code, n);
 	name_cell(s);
+	/* A substitution that is not closed spoils bash's memory (5.2: it aborts a few cells
+	 * later). */
+	if (r == 0 && strcmp(s->name, "bash") == 0 && substitutes(code, n) && !parses(s))
+		return -EBADMSG;
 	/* A cell is the last part of an && or || list, where `set -e` holds. */
 	r = r ? r
 	      : buf_printf(&b, "{ __scb_begin %d%s" QUIET " %s . ", status,

@@ -46,7 +46,8 @@ int shell_init(struct shell *s, const char *program, const char *folder);
  * errno. */
 int shell_start(struct shell *s, bool fresh);
 /* Runs a cell. status: its `$?`. input: a pipe's reading end, -1: empty. snapshot: keeps the state
- * before it, too. */
+ * before it, too. -EBADMSG: it has a syntax error, which stderr has been told, and none of it ran
+ * (others come when bash gets there). */
 int shell_run(struct shell *s, const void *code, size_t n, int status, int input, bool snapshot);
 /* Reads what the shell has said; call when s->say[0] is readable. */
 void shell_read(struct shell *s);

@@ -67,6 +67,7 @@ class Kernel:
         self.cwd, tmp = os.path.join(self._top, "work"), os.path.join(self._top, "tmp")
         os.mkdir(self.cwd)
         os.mkdir(tmp)
+        self._errors = "replace" if argv else "strict"  # bash's own messages are not always text
         ours, theirs = socket.socketpair()
         self._files = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
         self._at = [0, 0]
@@ -153,7 +154,7 @@ class Kernel:
             size = os.fstat(file.fileno()).st_size
             data = os.pread(file.fileno(), size - self._at[i], self._at[i])
             self._at[i] += len(data)
-            texts.append(data.decode())
+            texts.append(data.decode("utf-8", self._errors))
         return texts
 
     def run(self, code, stdin=None):
