@@ -232,7 +232,8 @@ static int start_with(struct reaching *r, int lock, struct err *err)
 	/* One that did not end by itself may still be in use as it was started; where it is not, it
 	 * makes room for one as this caller wants it. */
 	bool successor = address_read(r->state, &last) == 0 && last.since_boot;
-	return start_broker(r->state, successor ? &last.options : &own, lock, err);
+	int e = start_broker(r->state, successor ? &last.options : &own, lock, err);
+	return e == -EAGAIN ? 0 : e; /* killed, perhaps */
 }
 
 static int unreachable(const struct reaching *r, struct err *err)

@@ -32,6 +32,7 @@ PROVIDER = os.environ.get("SCB_PROVIDER", "bubblewrap")
 MODE = os.environ.get("SCB_MODE", "root" if os.geteuid() == 0 else "user")
 SANITIZED = bool(os.environ.get("SCB_SANITIZED"))
 CANARY = "scb-canary-7f3a9c"
+VERSION = subprocess.run([os.path.join(BUILD, "scb"), "--version"], capture_output=True, text=True).stdout[4:].strip()
 ELSEWHERE = ["/usr/bin/python3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "elsewhere.py")]
 
 

@@ -54,6 +54,15 @@ def rpc(method, params=None, id=1):
     return json.dumps(message).encode() + b"\n"
 
 
+def front(*frames):
+    """For fuzz-front: with a hello before them; each type, be16 length, payload."""
+    return b"\1" + b"".join(struct.pack(">BH", kind, len(payload)) + payload for kind, payload in frames)
+
+
+MESSAGE = struct.pack(">QBI", 1, 0, 0)  # number, flags, age
+FRONT_HELLO = {"protocol": [1, 1], "build": "0.0.1", "kind": "serve", "front": "00" * 16}
+
+
 def call(tool, **arguments):
     return rpc("tools/call", {"name": tool, "arguments": arguments})
 
@@ -110,6 +119,17 @@ SEEDS = {
         rpc("notifications/cancelled", {"requestId": 1}, id=None) + rpc("tools/call", {"name": "x", "_meta": {"progressToken": 1}}),
         b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}\r\n\r\n[[[[]]]]\n{"a":\xff}\n' + b"[" * 100 + b"\n",
     )],
+    "front": [front(*frames) for frames in (
+        [(2, MESSAGE + rpc("ping").strip())],
+        [(2, MESSAGE + call("run_code", language="python", code="1").strip()), (3, b"")],
+        [(2, MESSAGE + rpc("notifications/cancelled", {"requestId": 1}, id=None).strip()), (2, b"\0" * 7 + b"\2\2" + b"\0" * 4)],
+        [(0, b"\0\0\0\5\2"), (0, b"\0\0\0\1\3")],
+    )] + [b"\0" + front(*frames)[1:] for frames in (
+        [(1, json.dumps(FRONT_HELLO).encode()), (2, MESSAGE + rpc("tools/list").strip())],
+        [(1, json.dumps({**FRONT_HELLO, "kind": "control"}).encode()), (4, b'{"op":"status"}'), (4, b'{"op":"sessions.close","all":true}')],
+        [(1, json.dumps({**FRONT_HELLO, "kind": "control"}).encode()), (4, b'{"op":"leave","build":"9.9.9"}')],
+        [(1, json.dumps({**FRONT_HELLO, "limits": ["memory=2G"], "mounts": [{"name": "a", "source": "/a"}]}).encode())],
+    )] + [b"\0\0\0\x44" + b'B{"build":"1","pid":1,"error":"conflict","text":"x","retry":true}xx'],
     "exec": [
         b"\x01" + b"".join(tlv(t, v) for t, v in STATUS),
         b"\x00\xff" + b"".join(short(END, i, *[short_tlv(t, v) for t, v in STATUS], code=0) for i in range(1, 22)),

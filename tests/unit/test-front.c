@@ -1,0 +1,226 @@
+/* test-front.c: the front protocol: frames, hello, versions. The broker's end of it is tested with
+ * real fronts (tests/e2e/test_front.py), and with any bytes (tests/fuzz/fuzz-front.c). */
+#include "mcp/frontwire.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "mcp/build.h"
+#include "mcp/fronthello.h"
+
+/* ---- frames ---- */
+
+static void test_message(void **state)
+{
+	(void)state;
+	uint8_t p[FRONT_MESSAGE_HEAD + 4];
+	struct front_frame f;
+	size_t size;
+	frontwire_message_head(0x0102030405060708, FRONT_REPLAYED, 70000, 4, p);
+	memcpy(p + FRONT_MESSAGE_HEAD, "line", 4);
+	/* byte by byte: nothing before it is whole */
+	for (size_t n = 0; n < sizeof(p); n++) {
+		assert_int_equal(frontwire_next(FRONT_FROM_FRONT, p, n, &f, &size), 0);
+		assert_int_equal(size, n < FRONT_HEAD ? 0 : sizeof(p));
+	}
+	assert_int_equal(frontwire_next(FRONT_FROM_FRONT, p, sizeof(p), &f, &size), 1);
+	assert_int_equal(size, sizeof(p));
+	assert_int_equal(f.type, FRONT_MESSAGE);
+	assert_true(f.number == 0x0102030405060708);
+	assert_int_equal(f.flags, FRONT_REPLAYED);
+	assert_int_equal(f.age_ms, 70000);
+	assert_int_equal(f.n, 4);
+	assert_memory_equal(f.p, "line", 4);
+	/* not from a broker */
+	assert_int_equal(frontwire_next(FRONT_FROM_BROKER, p, sizeof(p), &f, &size), -EPROTO);
+}
+
+static void test_answer(void **state)
+{
+	(void)state;
+	uint8_t p[FRONT_NUMBER_HEAD + 3 + FRONT_HEAD];
+	struct front_frame f;
+	size_t size;
+	frontwire_number_head(FRONT_ANSWER, 9, 3, p);
+	memcpy(p + FRONT_NUMBER_HEAD, "{}\n", 3);
+	frontwire_head(FRONT_LEAVING, 0, p + FRONT_NUMBER_HEAD + 3);
+	assert_int_equal(frontwire_next(FRONT_FROM_BROKER, p, sizeof(p), &f, &size), 1);
+	assert_int_equal(f.number, 9);
+	assert_memory_equal(f.p, "{}\n", 3);
+	assert_int_equal(
+		frontwire_next(FRONT_FROM_BROKER, p + size, sizeof(p) - size, &f, &size), 1);
+	assert_int_equal(f.type, FRONT_LEAVING);
+	assert_int_equal(f.n, 0);
+}
+
+/* What is too long is refused by its head, before any of it is kept. */
+static void test_maxima(void **state)
+{
+	(void)state;
+	uint8_t p[FRONT_HEAD];
+	struct front_frame f;
+	size_t size;
+	static const struct {
+		enum front_type type;
+		enum front_side from;
+		size_t least, most;
+	} all[] = {
+		{FRONT_HELLO, FRONT_FROM_FRONT, 0, LIMIT_FRONT_JSON},
+		{FRONT_MESSAGE, FRONT_FROM_FRONT, 13, 13 + LIMIT_MCP_LINE},
+		{FRONT_BYE, FRONT_FROM_FRONT, 0, 0},
+		{FRONT_ANSWER, FRONT_FROM_BROKER, 8, 8 + LIMIT_MCP_RESULT + 1},
+		{FRONT_DONE, FRONT_FROM_BROKER, 8, 8},
+		{FRONT_SESSION, FRONT_FROM_BROKER, 0, LIMIT_FRONT_HANDLE},
+	};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		frontwire_head(all[i].type, all[i].most, p);
+		assert_true(frontwire_next(all[i].from, p, sizeof(p), &f, &size) >= 0);
+		assert_int_equal(size, FRONT_HEAD + all[i].most);
+		frontwire_head(all[i].type, all[i].most + 1, p);
+		assert_int_equal(frontwire_next(all[i].from, p, sizeof(p), &f, &size), -EPROTO);
+		if (all[i].least > 0) {
+			frontwire_head(all[i].type, all[i].least - 1, p);
+			assert_int_equal(
+				frontwire_next(all[i].from, p, sizeof(p), &f, &size), -EPROTO);
+		}
+	}
+	static const uint8_t none[FRONT_HEAD] = {0}, unknown[FRONT_HEAD] = {0, 0, 0, 1, 99};
+	assert_int_equal(frontwire_next(FRONT_FROM_FRONT, none, sizeof(none), &f, &size), -EPROTO);
+	assert_int_equal(
+		frontwire_next(FRONT_FROM_FRONT, unknown, sizeof(unknown), &f, &size), -EPROTO);
+}
+
+/* ---- hello ---- */
+
+static struct front_hello example(void)
+{
+	return (struct front_hello){
+		.protocol_min = 1,
+		.protocol_max = 3,
+		.build = "1.2.3",
+		.kind = FRONT_RUN,
+		.front = {1, 2, 3},
+		.resume = true,
+		.session = "s-0123456789abcdef0123456789abcdef",
+		.name = "desk",
+		.provider = "local",
+		.mounts = {{"a", "/srv/a"}, {"b", "/srv/\xc3\xa9"}},
+		.n_mounts = 2,
+		.limits = {"memory=1G", "pids=64"},
+		.n_limits = 2,
+		.outputs = "/out",
+	};
+}
+
+static void test_hello(void **state)
+{
+	(void)state;
+	struct front_hello h = example(), got = {0};
+	struct err err = {0};
+	_cleanup_buf_ struct buf text = BUF_INIT(LIMIT_FRONT_JSON);
+	assert_int_equal(front_hello_encode(&h, &text, &err), 0);
+	assert_int_equal(front_hello_decode((const char *)text.data, text.len, &got, &err), 0);
+	assert_int_equal(got.protocol_min, 1);
+	assert_int_equal(got.protocol_max, 3);
+	assert_string_equal(got.build, "1.2.3");
+	assert_int_equal(got.kind, FRONT_RUN);
+	assert_memory_equal(got.front, h.front, DELIVERY_FRONT);
+	assert_true(got.resume);
+	assert_string_equal(got.session, h.session);
+	assert_string_equal(got.name, "desk");
+	assert_string_equal(got.provider, "local");
+	assert_int_equal(got.n_mounts, 2);
+	assert_string_equal(got.mounts[1].name, "b");
+	assert_string_equal(got.mounts[1].source, "/srv/\xc3\xa9");
+	assert_int_equal(got.n_limits, 2);
+	assert_string_equal(got.limits[1], "pids=64");
+	assert_string_equal(got.outputs, "/out");
+	front_hello_done(&got);
+
+	h.mounts[0].source = "/srv/\xff"; /* no UTF-8: it cannot be said, and nothing is left out */
+	buf_clear(&text);
+	assert_true(front_hello_encode(&h, &text, &err) < 0);
+	assert_int_equal(err.code, ERR_INVALID_ARGUMENT);
+}
+
+static void test_bad_hello(void **state)
+{
+	(void)state;
+#define GOOD                                                                                       \
+	"\"protocol\":[1,1],\"build\":\"1\",\"kind\":\"serve\","                                   \
+	"\"front\":\"00000000000000000000000000000000\""
+	static const char *const bad[] = {
+		"",
+		"[]",
+		"{}",
+		"{" GOOD ",\"build\":\"2\"}", /* twice */
+		"{" GOOD ",\"session\":\"s-1\"}",
+		"{" GOOD ",\"session\":7}",
+		"{" GOOD ",\"mounts\":{}}",
+		"{" GOOD ",\"mounts\":[{\"name\":\"a\"}]}",
+		"{" GOOD ",\"mounts\":[{\"name\":\"..\",\"source\":\"/\"}]}",
+		"{" GOOD ",\"mounts\":[{\"name\":\"a\",\"source\":\"b\"}]}",
+		"{" GOOD ",\"mounts\":[{\"name\":\"a\",\"source\":\"/\"},"
+		"{\"name\":\"a\",\"source\":\"/\"}]}",
+		"{" GOOD ",\"limits\":[7]}",
+		"{" GOOD ",\"outputs\":\"relative\"}",
+		"{" GOOD ",\"name\":\"a\\u0000b\"}",
+	};
+	static const char good[] = "{" GOOD ",\"unknown\":[{}]}";
+	struct front_hello h = {0};
+	struct err err = {0};
+	assert_int_equal(front_hello_decode(good, sizeof(good) - 1, &h, &err), 0);
+	assert_string_equal(h.name, "");
+	assert_null(h.provider);
+	front_hello_done(&h);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_true(front_hello_decode(bad[i], strlen(bad[i]), &h, &err) < 0);
+		assert_int_equal(err.code, ERR_PROTOCOL);
+	}
+}
+
+static void test_reply(void **state)
+{
+	(void)state;
+	struct front_reply r = {.retry = true}, got;
+	struct err err = {0};
+	_cleanup_buf_ struct buf text = BUF_INIT(LIMIT_FRONT_JSON);
+	(void)err_set(&r.why, ERR_CONFLICT, 0, "no \"%s\"", "way");
+	front_reply_encode(&r, &text);
+	assert_int_equal(front_reply_decode((const char *)text.data, text.len, &got, &err), 0);
+	assert_string_equal(got.build, build.version);
+	assert_int_equal(got.why.code, ERR_CONFLICT);
+	assert_string_equal(got.why.text, "no \"way\"");
+	assert_true(got.retry);
+	assert_true(front_reply_decode("{}", 2, &got, &err) < 0);
+}
+
+static void test_versions(void **state)
+{
+	(void)state;
+	assert_true(front_build_compare("0.2.0", "0.1.9") > 0);
+	assert_true(front_build_compare("0.10.0", "0.9.0") > 0);
+	assert_true(front_build_compare("1.0.0", "1.0.1") < 0);
+	assert_int_equal(front_build_compare("1.0.0", "1.0.0"), 0);
+	assert_int_equal(front_build_compare("2.0", "1.0.0"), 0);
+	assert_int_equal(front_build_compare("", "1.0.0"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_message),
+		cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_maxima),
+		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_bad_hello),
+		cmocka_unit_test(test_reply),
+		cmocka_unit_test(test_versions),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
