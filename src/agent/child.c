@@ -250,6 +250,15 @@ int child_confine(const struct config *c, const char **ret_step)
 	return 0;
 }
 
+void child_drop(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}, {0}};
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	(void)syscall(SYS_capset, &head, none);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 /* True where a child can be confined with these bits. */
 static bool can_confine(const struct config *c, uint32_t bits)
 {

@@ -16,6 +16,9 @@ int child_init(const struct config *c);
  * allocation. Closes no descriptors. The agent must be single-threaded. */
 int child_confine(const struct config *c, const char **ret_step);
 
+/* In a supervisor: no capability, and none to be had by exec. */
+void child_drop(void);
+
 /* Agent-reported features for HELLO ("nested_userns", "seccomp", "landlock6", "openat2", …): tried
  * in a child, not guessed. Writes a NULL-terminated list of static strings. */
 #define CHILD_FEATURES 16

@@ -14,6 +14,13 @@
 /* The broker writes it; large only by BOOT_ENV. */
 #define CONFIG_BYTES (1 * MIB)
 
+#define CONFIG_INIT                                                                                \
+	{                                                                                          \
+		.workspace_fd = -1, .lifeline_fd = -1, .oom_fd = -1, .pids_events_fd = -1,         \
+		.memory_fd = -1, .pids_fd = -1, .spool_head = LIMIT_SPOOL_HEAD,                    \
+		.spool_tail = LIMIT_SPOOL_TAIL, .spool_session = LIMIT_SPOOL_SESSION,              \
+	}
+
 static int read_all(int fd, struct buf *b)
 {
 	for (;;) {
@@ -160,19 +167,37 @@ static int open_directories(struct config *c)
 	return 0;
 }
 
+static int read_tags(const void *p, size_t n, struct config *c, bool *ret_has_key, bool *ret_has_id)
+{
+	struct tlv_reader reader = tlv_reader(p, n);
+	for (struct tlv t; tlv_next(&reader, &t);) {
+		int r = read_one(c, &t);
+		if (r < 0) {
+			log_error(
+				"the configuration's tag %u has no sense: %s", t.tag, strerror(-r));
+			return r;
+		}
+		*ret_has_key |= t.tag == BOOT_KEY;
+		*ret_has_id |= t.tag == BOOT_ID;
+	}
+	return reader.bad || !c->workspace || (c->n_mounts && !c->mounts[c->n_mounts - 1].path)
+		       ? -EPROTO
+		       : 0;
+}
+
+int config_parse(const void *p, size_t n, struct config *c)
+{
+	bool has_key = false, has_id = false;
+	*c = (struct config)CONFIG_INIT;
+	int r = read_tags(p, n, c, &has_key, &has_id);
+	if (r == 0 && !c->tmp)
+		c->tmp = xstrdup("/tmp");
+	return r;
+}
+
 int config_read(int fd, struct config *c)
 {
-	*c = (struct config){
-		.workspace_fd = -1,
-		.lifeline_fd = -1,
-		.oom_fd = -1,
-		.pids_events_fd = -1,
-		.memory_fd = -1,
-		.pids_fd = -1,
-		.spool_head = LIMIT_SPOOL_HEAD,
-		.spool_tail = LIMIT_SPOOL_TAIL,
-		.spool_session = LIMIT_SPOOL_SESSION,
-	};
+	*c = (struct config)CONFIG_INIT;
 	_cleanup_close_ int in = fd;
 	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_BYTES);
 	int r = read_all(in, &b);
@@ -181,21 +206,10 @@ int config_read(int fd, struct config *c)
 		return r;
 	}
 	bool has_key = false, has_id = false;
-	struct tlv_reader reader = tlv_reader(b.data, b.len);
-	for (struct tlv t; tlv_next(&reader, &t);) {
-		r = read_one(c, &t);
-		if (r < 0) {
-			log_error(
-				"the configuration's tag %u has no sense: %s", t.tag, strerror(-r));
-			return r;
-		}
-		has_key |= t.tag == BOOT_KEY;
-		has_id |= t.tag == BOOT_ID;
-	}
+	r = read_tags(b.data, b.len, c, &has_key, &has_id);
 	if (b.len)
 		explicit_bzero(b.data, b.len); /* it held the key */
-	if (reader.bad || !has_key || !has_id || !c->workspace ||
-		(c->n_mounts && !c->mounts[c->n_mounts - 1].path)) {
+	if (r < 0 || !has_key || !has_id) {
 		log_error("the configuration is broken, or without key, id or workspace");
 		return -EPROTO;
 	}

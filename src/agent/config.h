@@ -44,3 +44,7 @@ struct config {
 /* Reads fd to its end and closes it. Opens workspace and mounts. 0, or a negative errno with a line
  * on stderr. Every descriptor named in it is CLOEXEC afterwards. */
 int config_read(int fd, struct config *ret);
+
+/* The same from n bytes, without key and id, opening nothing: what a kernel that was forked from a
+ * template needs to confine itself (agent/enter.h). 0 or a negative errno. */
+int config_parse(const void *p, size_t n, struct config *ret);

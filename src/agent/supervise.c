@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,8 +26,8 @@
 static pid_t leader;
 static bool leader_lives;
 static int agent_socket;
-/* Processes below with trees of their own. What is written over is not lost to anybody: the agent
- * keeps fewer kernels than this. */
+/* Children with trees of their own. What is written over is not lost to anybody: the agent keeps
+ * fewer kernels than this. */
 static pid_t kept[2 * LIMIT_KERNELS];
 static size_t next_kept;
 
@@ -107,15 +105,6 @@ NORETURN static void leader_main(const struct supervise_spec *spec, int error_fd
 }
 
 /* ---- the supervisor ---- */
-
-static void drop_capabilities(void)
-{
-	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2] = {{0}};
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	(void)syscall(SYS_capset, &h, d);
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-}
 
 /* Forks the leader and waits until it has become the program. Does not return where it has not. */
 static void start_leader(const struct supervise_spec *spec)
@@ -244,7 +233,7 @@ NORETURN void supervise_run(const struct supervise_spec *spec, int socket)
 	agent_socket = socket;
 	set_up();
 	start_leader(spec);
-	drop_capabilities();
+	child_drop();
 	if (agent_socket != 0) {
 		(void)dup3(agent_socket, 0, O_CLOEXEC);
 		agent_socket = 0;
@@ -259,7 +248,7 @@ NORETURN void supervise_adopted(pid_t leader_pid)
 	leader = leader_pid;
 	leader_lives = true;
 	set_up();
-	drop_capabilities();
+	child_drop();
 	(void)fd_close_from(1);
 	const struct supervise_msg m = {.kind = SUPERVISE_HERE};
 	tell(&m);

@@ -290,3 +290,27 @@ enum boot_confine {
 	CONFINE_WRITES = 16, /* each child opens files for writing in workspace, BOOT_TMP and /dev
 				only (Landlock, where the kernel has it) */
 };
+
+/* Between broker and kernel template (docs/agent-protocol.md, "The template"): datagrams of TLVs on
+ * a SOCK_SEQPACKET socket, one request a connection. */
+enum wire_template {
+	/* → READY once it can fork; the template lives at least as long as the connection */
+	TEMPLATE_HOLD = 1,
+	/* the kernel's configuration (enum wire_boot without key and id; BOOT_JOIN_FD as it is
+	 * numbered there: TEMPLATE_FIRST_FD for the first descriptor of the message, and on) →
+	 * PID, then DONE; or ERROR. With it come: the far ends of the supervisor's and the
+	 * control socket, of stdout and stderr; NAMESPACES; JOINS; those of BOOT_JOIN_FD */
+	TEMPLATE_FORK = 2,
+	TEMPLATE_NAMESPACES = 3,  /* how many to enter; that of users first */
+	TEMPLATE_JOINS = 4,       /* how many groups the supervisor joins ("0" is written) */
+	TEMPLATE_KERNELS_DIR = 5, /* kernels/ as the kernel will see it */
+	TEMPLATE_AGENT = 6,       /* scb-agent, the same: the supervisor executes it */
+	TEMPLATE_TOUCH = 7,       /* 1: before READY, run what makes the first cell fast */
+	TEMPLATE_READY = 16,
+	TEMPLATE_PID = 17,  /* the supervisor's on the host; the template reaps it */
+	TEMPLATE_DONE = 18, /* the kernel is confined */
+	TEMPLATE_ERROR = 19,
+};
+#define TEMPLATE_FIRST_FD 64
+#define TEMPLATE_DATAGRAM (64 * 1024)
+#define TEMPLATE_FDS      64

@@ -37,10 +37,14 @@ class _PyplotImport:
         return spec
 
 
-def install(emit):
-    """emit(mime) takes a picture's MIME bundle when code calls plt.show()."""
+def environment():
     os.environ.setdefault("MPLBACKEND", "Agg")
     os.environ.setdefault("MPLCONFIGDIR", paths.temporary(".matplotlib"))
+
+
+def install(emit):
+    """emit(mime) takes a picture's MIME bundle when code calls plt.show()."""
+    environment()
     warnings.filterwarnings("ignore", message=".*(non-GUI backend|is non-interactive)")
 
     def show(*args, **kwargs):

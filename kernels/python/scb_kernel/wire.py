@@ -1,6 +1,5 @@
 """Frames and messages between agent and kernel (src/wire/frame.h, tlv.h, proto.h)."""
 
-import _socket
 import os
 import struct
 import threading
@@ -10,24 +9,27 @@ PAYLOAD_MAX = 256 * 1024
 READ_SIZE = 16 * 1024
 
 DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
-INTERRUPT, FORK, FORKED = 18, 19, 20
 FLAG_FIN = 1
 
-TAG_TEXT = 16
 TAG_CODE = 75
-TAG_EXIT_CODE, TAG_NOTE = 99, 100
+TAG_EXIT_CODE = 99
 TAG_LANGUAGE, TAG_ENGINE, TAG_VERSION = 132, 133, 134
 TAG_CELL_STATUS = 144
 TAG_MIME, TAG_MIME_DATA, TAG_IS_RESULT, TAG_MIME_SKIPPED = 145, 146, 147, 148
 TAG_ERROR_NAME, TAG_ERROR_MESSAGE, TAG_TRACEBACK = 149, 150, 151
 TAG_STDIN_MODE = 152
 
+# Of the template's socket (enum wire_template).
+TEMPLATE_HOLD, TEMPLATE_FORK, TEMPLATE_NAMESPACES, TEMPLATE_JOINS = 1, 2, 3, 4
+TEMPLATE_KERNELS_DIR, TEMPLATE_AGENT, TEMPLATE_TOUCH = 5, 6, 7
+TEMPLATE_READY, TEMPLATE_PID, TEMPLATE_DONE, TEMPLATE_ERROR = 16, 17, 18, 19
+TEMPLATE_FIRST_FD, TEMPLATE_DATAGRAM, TEMPLATE_FDS = 64, 64 * 1024, 64
+BOOT_ENV = 6
+
 CELL_OK, CELL_ERROR, CELL_EXIT, CELL_INTERRUPTED = 0, 1, 2, 3
 
 _header = struct.Struct(">BBHII")
 _tlv = struct.Struct(">HI")
-_fd = struct.Struct("=i")
-_FDS_SPACE = _socket.CMSG_SPACE(8 * _fd.size)
 
 
 class ProtocolError(Exception):
@@ -67,10 +69,8 @@ class Channel:
 
     def __init__(self, fd, interrupts):
         self._fd = fd
-        self._socket = None if fd is None else _socket.socket(fileno=fd)
         self._interrupts = interrupts
         self._in = b""
-        self._fds = []  # came with the last bytes read
         self._lock = threading.Lock()
         self._in_cell = False
         self.forked = False
@@ -88,39 +88,10 @@ class Channel:
                     self._in = self._in[end:]
                     return kind, flags, payload
             # A large buffer would be mapped and unmapped for every cell; most frames are small.
-            self._receive(READ_SIZE if len(self._in) < READ_SIZE else PAYLOAD_MAX)
-
-    def _receive(self, size, flags=0):
-        chunk, extra, _, _ = self._socket.recvmsg(
-            size, _FDS_SPACE, flags | _socket.MSG_CMSG_CLOEXEC
-        )
-        if not chunk:
-            raise EOFError
-        self._in += chunk
-        for level, kind, data in extra:
-            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-                self._fds += [fd for fd, in _fd.iter_unpack(data)]
-
-    def take_fds(self):
-        """The descriptors that came with the frame just read."""
-        fds, self._fds = self._fds, []
-        return fds
-
-    def interrupt_waits(self):
-        """Has the agent sent INTERRUPT behind the cell that begins? Does not wait, and leaves what
-        else has come to be read."""
-        try:
-            while True:
-                self._receive(PAYLOAD_MAX, _socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            pass
-        at = 0
-        while len(self._in) - at >= _header.size:
-            _, kind, _, _, length = _header.unpack_from(self._in, at)
-            if kind == INTERRUPT:
-                return True
-            at += _header.size + length
-        return False
+            chunk = os.read(self._fd, READ_SIZE if len(self._in) < READ_SIZE else PAYLOAD_MAX)
+            if not chunk:
+                raise EOFError
+            self._in += chunk
 
     def readable(self):
         return bool(self._in)
@@ -150,6 +121,6 @@ class Channel:
 
     def after_fork_in_child(self):
         self._lock = threading.Lock()
-        if not self.forked and self._socket is not None:
-            self._socket.close()
+        if not self.forked and self._fd is not None:
+            os.close(self._fd)
         self.forked = True

@@ -1,0 +1,257 @@
+"""From the template to a kernel in a sandbox.
+
+The spare (a child of the template that has not been used) is given a connection, reads the request
+from it, enters the sandbox's namespaces and forks the first process of ours in there, which forks the
+kernel and becomes its supervisor (`scb-agent supervise PID`). The kernel confines itself with the
+agent's own code (scb-enter.so, src/agent/enter.h) before anything of a user can run.
+
+    template ── spare ── │ ── supervisor ── kernel
+     (host)              │      (in the sandbox)
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import site
+import socket
+import sys
+import time
+
+from . import figures, ipython, reborn, supervise, wire  # noqa: F401 (a kernel could not import)
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
+_CONNECTION = wire.TEMPLATE_FIRST_FD - 1
+# In the order of the request's descriptors.
+_SUPERVISOR, _CONTROL, _OUT, _ERR, _NAMESPACES = range(
+    wire.TEMPLATE_FIRST_FD, wire.TEMPLATE_FIRST_FD + 5
+)
+
+_libc = _enter = None
+
+
+class Failed(Exception):
+    pass
+
+
+# ---- in the template ----
+
+
+def begin():
+    """Before anything is loaded: nobody looks into this process, orphans come to it, and what its
+    kernels show as their environment and command line is nothing of the host's."""
+    global _libc, _enter
+    _libc = ctypes.CDLL(None, use_errno=True)
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    _enter = ctypes.CDLL(os.path.join(here, "scb-enter.so"))
+    _prctl(_PR_SET_DUMPABLE, 0)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.umask(0o022)
+    _show_nothing()
+
+
+def loaded():
+    """From now on it looks itself whether the broker lives, which it may outlive."""
+    _prctl(_PR_SET_PDEATHSIG, 0)
+
+
+def _prctl(option, value):
+    if _libc.prctl(option, value, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
+def _show_nothing():
+    """Writes over the areas that /proc/PID/cmdline and environ show."""
+    environment = dict(os.environ)
+    os.environ.clear()
+    with open("/proc/self/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    first, last, first_env, last_env = (int(field) for field in fields[45:49])
+    ctypes.memset(first_env, 0, last_env - first_env)
+    shown = b"python3\0kernel.py\0"[: last - first]
+    ctypes.memset(first, 0, last - first)
+    ctypes.memmove(first, shown, len(shown))
+    os.environ.update(environment)
+
+
+def touch():
+    """What most first cells do: it has been done once, or its memory is this kernel's own."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    from . import show
+
+    frame = pandas.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.0, 3.0], "c": [1, 2, 3]})
+    frame.describe()
+    frame.groupby("a").b.mean()
+    show.bundle(frame)
+
+
+# ---- the spare ----
+
+
+def wait_and_serve(kernel, pair):
+    """The life of a spare: does not return."""
+    connection = None
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.closerange(3, pair.fileno())
+        os.closerange(pair.fileno() + 1, 1 << 20)
+        # CLOEXEC: recv_fds() asks for it.
+        _, fds, _, _ = socket.recv_fds(pair, 1, 1)
+        if fds:
+            connection = _place_connection(fds[0], pair)
+            _serve(kernel, connection)
+    except BaseException as error:
+        _report(connection, error)
+    finally:
+        os._exit(1)
+
+
+def _place_connection(fd, pair):
+    os.dup2(fd, _CONNECTION, inheritable=False)
+    os.close(fd)
+    pair.close()
+    return socket.socket(fileno=_CONNECTION)
+
+
+def _report(connection, error):
+    text = str(error) if isinstance(error, Failed) else repr(error)
+    try:
+        if connection is not None:
+            connection.send(wire.tlv(wire.TEMPLATE_ERROR, text[:500]))
+    except OSError:
+        pass
+
+
+class _Request:
+    def __init__(self, connection):
+        data, fds, flags, _ = socket.recv_fds(
+            connection, wire.TEMPLATE_DATAGRAM, wire.TEMPLATE_FDS
+        )
+        if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+            raise Failed("the request is too large")
+        self.config, self.kernels_dir, self.agent = b"", "", ""
+        self.namespaces = self.joins = 0
+        self.touch = False
+        for tag, value in wire.tlvs(data):
+            number = int.from_bytes(value[:4], "big")
+            if tag == wire.TEMPLATE_FORK:
+                self.config = value
+            elif tag == wire.TEMPLATE_NAMESPACES:
+                self.namespaces = number
+            elif tag == wire.TEMPLATE_JOINS:
+                self.joins = number
+            elif tag == wire.TEMPLATE_KERNELS_DIR:
+                self.kernels_dir = os.fsdecode(value)
+            elif tag == wire.TEMPLATE_AGENT:
+                self.agent = os.fsdecode(value)
+            elif tag == wire.TEMPLATE_TOUCH:
+                self.touch = bool(number)
+        # Their places are above all that a later step puts somewhere.
+        for i, fd in enumerate(fds):
+            if fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, wire.TEMPLATE_FIRST_FD + i) != (
+                wire.TEMPLATE_FIRST_FD + i
+            ):
+                raise Failed("a descriptor is in the way")
+        os.closerange(3, _CONNECTION)
+        if len(fds) < 4 + self.namespaces + self.joins or not self.config:
+            raise Failed("the request is not whole")
+
+
+def _enter_call(function, *arguments):
+    step = ctypes.create_string_buffer(64)
+    result = function(*arguments, step)
+    if result < 0:
+        raise Failed(f"{step.value.decode()}: {os.strerror(-result)}")
+
+
+def _serve(kernel, connection):
+    request = _Request(connection)
+    fds = (ctypes.c_int * request.namespaces)(*range(_NAMESPACES, _NAMESPACES + request.namespaces))
+    _enter_call(_enter.scb_enter_namespaces, fds, request.namespaces)
+    os.closerange(_NAMESPACES, _NAMESPACES + request.namespaces)
+    pid = os.fork()
+    if pid == 0:
+        _supervise(kernel, connection, request)
+    connection.send(wire.tlv(wire.TEMPLATE_PID, pid))
+    os._exit(0)
+
+
+# ---- in the sandbox ----
+
+
+def _supervise(kernel, connection, request):
+    """The process that is the kernel's parent: does not return."""
+    try:
+        first = _NAMESPACES + request.namespaces
+        for fd in range(first, first + request.joins):
+            os.write(fd, b"0")
+            os.close(fd)
+        supervise.fork_kernel(_SUPERVISOR, request.agent)
+        _become_kernel(kernel, connection, request)
+    except BaseException as error:
+        _report(connection, error)
+    finally:
+        os._exit(1)
+
+
+def _become_kernel(kernel, connection, request):
+    """Does not return."""
+    _enter_call(_enter.scb_enter_confine, request.config, len(request.config))
+    control = _place_ends()
+    _renew(request)
+    connection.send(wire.tlv(wire.TEMPLATE_DONE, b""))
+    os.close(connection.detach())
+    kernel.attach(control)
+    if request.touch:
+        touch()
+    kernel.serve()
+    os._exit(0)
+
+
+def _place_ends():
+    """Standard descriptors; the control socket's is given back."""
+    null = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(_OUT, 1)
+    os.dup2(_ERR, 2)
+    os.dup2(_CONTROL, 3)
+    os.closerange(4, _CONNECTION)
+    os.closerange(_CONNECTION + 1, 1 << 20)
+    return 3
+
+
+def _renew(request):
+    """What a program that was executed in the sandbox would have of its own."""
+    os.environ.clear()
+    for tag, value in wire.tlvs(request.config):
+        if tag == wire.BOOT_ENV:
+            name, _, text = os.fsdecode(value).partition("=")
+            os.environ[name] = text
+    figures.environment()
+    time.tzset()
+    sys.path[0] = ""
+    sys.argv[:] = [""]
+    sys.orig_argv[:] = [sys.executable, os.path.join(request.kernels_dir, "python", "kernel.py")]
+    _forget_places(request)
+    reborn.renew()
+
+
+def _forget_places(request):
+    """What libraries have noted of the template's own directories."""
+    sys.modules[__package__].__path__ = [os.path.join(request.kernels_dir, "python", __package__)]
+    tempfile = sys.modules.get("tempfile")
+    if tempfile is not None:
+        tempfile.tempdir = None
+    site.USER_BASE = site.USER_SITE = None
+    if site.ENABLE_USER_SITE:
+        site.addusersitepackages(set())
+    matplotlib = sys.modules.get("matplotlib")
+    for name in ("get_configdir", "get_cachedir"):
+        function = getattr(matplotlib, name, None)
+        for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if variable == "called":  # of its cache of one
+                cell.cell_contents = False

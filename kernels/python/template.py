@@ -1,0 +1,271 @@
+"""The template: a Python process with the usual libraries loaded, outside every sandbox, from which
+kernels are forked into sandboxes.
+
+    python3 template.py LISTENER LIFELINE BUILD
+
+LISTENER is a listening SOCK_SEQPACKET socket (docs/agent-protocol.md, "The template"), LIFELINE the
+reading end of a pipe that the broker holds, BUILD what it answers a holder. Lives until broker and holders are gone and the last
+kernel is reaped. Runs no code of a user: that begins in a forked child, inside its sandbox
+(scb_kernel/forked.py), which reads the request, too.
+
+One child, the spare, is forked before it is needed: it waits for a connection, so that a request
+costs one fork less.
+"""
+
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [here] + [entry for entry in sys.path if entry not in ("", here)]
+
+from scb_kernel import forked, loop, wire  # noqa: E402
+
+BACKLOG_PEEK = 2  # bytes: the tag that says what is asked for
+# Loaded where they are installed, in this order.
+LIBRARIES = ("numpy", "pandas", "matplotlib.pyplot")
+# Of IPython only the modules: a kernel makes its shell when a cell needs it.
+IPYTHON = ("IPython.core.interactiveshell", "IPython.core.displayhook", "IPython.core.displaypub",
+           "IPython.core.formatters", "IPython.core.compilerop", "traitlets.config")
+
+
+class Refused(Exception):
+    """Why kernels are not to be forked from here."""
+
+
+# ---- loading ----
+
+
+def load(name):
+    """Imports a library; False where it is not there or does not work."""
+    try:
+        __import__(name)
+    except Exception as error:
+        if not isinstance(error, ModuleNotFoundError):
+            print(f"{name} cannot be loaded: {error!r}", file=sys.stderr)
+        return False
+    return True
+
+
+def warm_up(kernel):
+    """Loads and uses what most cells use, so that no kernel has to."""
+    for name in LIBRARIES + IPYTHON:
+        load(name)
+    forked.touch()
+    figures = sys.modules.get("matplotlib.pyplot")
+    if figures is not None:
+        figures.figure()
+        figures.plot([1, 2, 3], label="a")
+        figures.title("a")
+        figures.legend()
+        kernel_figures = sys.modules["scb_kernel.figures"]
+        kernel_figures.png(figures.gcf())
+        figures.close("all")
+
+
+# ---- may it be trusted? ----
+
+
+def mapped_files():
+    """Files that are mapped into this process: the program and its libraries."""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split(maxsplit=5)[5].rstrip("\n") for line in maps if "/" in line}
+    return {path for path in paths if path.startswith("/") and not path.startswith("/dev/")}
+
+
+def check_unwritable():
+    """The program must not be one that a kernel's uid may write: /proc/self/exe leads from inside
+    the sandbox to the file on the host."""
+    modules = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    own = os.path.dirname(here) + os.sep
+    for path in sorted(mapped_files() | {path for path in modules if path}):
+        if path.startswith(own):
+            continue  # dropped, or kernels/ itself, before code runs
+        for place in (path, os.path.dirname(path)):
+            if os.access(place, os.W_OK, effective_ids=True):
+                raise Refused(f"{place} may be written by this user")
+
+
+def check_single():
+    tasks = os.listdir("/proc/self/task")
+    if len(tasks) != 1:
+        raise Refused(f"a library has started threads ({len(tasks)} there are)")
+
+
+class Fingerprint:
+    """What was loaded, as it lies on the disk: a change makes the template stale."""
+
+    def __init__(self):
+        top = [module for name, module in list(sys.modules.items()) if "." not in name]
+        paths = {sys.executable, *sys.path}
+        paths.update(getattr(module, "__file__", None) for module in top)
+        own = os.path.join(here, "scb_kernel")
+        paths.update(os.path.join(own, name) for name in os.listdir(own))
+        self._stats = {path: self._stat(path) for path in paths if path}
+
+    @staticmethod
+    def _stat(path):
+        try:
+            st = os.stat(path)
+        except OSError:
+            return None
+        return st.st_mtime_ns, st.st_ino, st.st_size
+
+    def holds(self):
+        return all(self._stat(path) == stat for path, stat in self._stats.items())
+
+
+# ---- serving ----
+
+
+class Template:
+    def __init__(self, listener, lifeline, build):
+        self.build = build
+        self.listener = socket.socket(fileno=listener)
+        self.lifeline = lifeline
+        self.owner = os.stat(lifeline).st_uid  # who made the pipe
+        self.holders = {}  # descriptor: connection
+        self.spare = None  # (pid, the socket on which it waits)
+        self.stale = False
+        self.kernel = loop.Kernel()
+        self.kernel.install()
+        warm_up(self.kernel)
+        check_single()
+        if os.geteuid() == self.owner:
+            check_unwritable()
+        self.fingerprint = Fingerprint()
+        self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def reap(self, *_):
+        """From the signal's handler, so that no PID namespace waits for it."""
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self.spare is not None and pid == self.spare[0]:
+                self.spare[1].close()
+                self.spare = None
+
+    def fork_spare(self):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if pid == 0:
+            forked.wait_and_serve(self.kernel, theirs)  # does not return
+        theirs.close()
+        self.spare = pid, ours
+
+    def accept(self):
+        connection, _ = self.listener.accept()
+        if self.peer_uid(connection) not in (0, self.owner):
+            connection.close()
+            return
+        connection.settimeout(1)
+        try:
+            # Without room for descriptors none is taken.
+            tag = connection.recv(BACKLOG_PEEK, socket.MSG_PEEK)
+        except OSError:
+            tag = b""
+        if tag == struct.pack(">H", wire.TEMPLATE_HOLD):
+            connection.recv(1024)
+            connection.send(wire.tlv(wire.TEMPLATE_READY, self.build))
+            self.holders[connection.fileno()] = connection
+        elif tag == struct.pack(">H", wire.TEMPLATE_FORK):
+            self.give(connection)
+        else:
+            connection.close()
+
+    @staticmethod
+    def peer_uid(connection):
+        size = struct.calcsize("3i")
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        return struct.unpack("3i", credentials)[1]
+
+    def give(self, connection):
+        """To the spare, which then is none any more."""
+        with connection:
+            if not self.fingerprint.holds():
+                self.stale = True
+                connection.send(wire.tlv(wire.TEMPLATE_ERROR, "what it has loaded was changed"))
+                return
+            spare = self.spare
+            self.spare = None
+            if spare is None:
+                return
+            with spare[1]:
+                socket.send_fds(spare[1], [b"."], [connection.fileno()])
+
+    def wanted(self):
+        return not self.stale and (self.lifeline is not None or bool(self.holders))
+
+    @staticmethod
+    def has_children():
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return True
+
+    def serve(self):
+        """Until nobody wants it and the last kernel is reaped. (Without a spare, no child is left
+        that is no kernel.)"""
+        signal.signal(signal.SIGCHLD, self.reap)
+        signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
+        while True:
+            if self.wanted():
+                if self.spare is None:
+                    self.fork_spare()
+            elif self.spare is not None:
+                self.spare[1].close()
+                self.spare = None
+            elif not self.has_children():
+                return
+            self.wait()
+
+    def wait(self):
+        poll = select.poll()
+        for fd in (self._wake[0], self.lifeline, self.listener.fileno(), *self.holders):
+            if fd is not None:
+                poll.register(fd, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll()}
+        if self._wake[0] in ready:
+            os.read(self._wake[0], 4096)
+            self.reap()
+        if self.lifeline in ready:
+            os.close(self.lifeline)
+            self.lifeline = None
+        for fd in ready & self.holders.keys():
+            self.holders.pop(fd).close()
+        if self.listener.fileno() in ready:
+            self.accept()
+        if self.stale:
+            for connection in self.holders.values():
+                connection.close()
+            self.holders.clear()
+
+
+def main():
+    listener, lifeline, build = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    sys.argv[:] = [""]
+    os.set_inheritable(listener, False)
+    os.set_inheritable(lifeline, False)
+    forked.begin()
+    try:
+        template = Template(listener, lifeline, build)
+    except Refused as why:
+        print(f"no template: {why}", file=sys.stderr)
+        sys.exit(3)
+    gc.collect()
+    gc.freeze()
+    forked.loaded()
+    template.serve()
+    os._exit(0)  # at once: an interpreter of this size takes long to take down
+
+
+main()
