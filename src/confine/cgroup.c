@@ -233,6 +233,33 @@ int cgroup_box_remove(struct cgroup_box *b)
 	return 0;
 }
 
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+	return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+int cgroup_box_open(const struct cgroup_box *b, bool code, int ret_join[static CGROUP_JOIN])
+{
+	int n = 0, r = 0;
+	for (size_t i = 0; r == 0 && i < b->n_dirs; i++) {
+		/* How make_group() names them; a group for cgroup.kill alone is not joined late,
+		 * which would cost more than all the rest: the PID namespace ends it, too. */
+		bool v1 = ends_with(b->dirs[i], code ? ".code" : ".agent");
+		bool v2 = ends_with(b->dirs[i], code ? "/code" : "/agent");
+		if (!v1 && !v2)
+			continue;
+		_cleanup_free_ char *path =
+			xasprintf("%s/%s", b->dirs[i], v1 ? "tasks" : "cgroup.procs");
+		CHECK(n < CGROUP_JOIN);
+		r = open_file(AT_FDCWD, path, O_WRONLY, &ret_join[n]);
+		n += r == 0;
+	}
+	while (r < 0 && n)
+		fd_closep(&ret_join[--n]);
+	return r < 0 ? r : n;
+}
+
 void cgroup_box_close(struct cgroup_box *b)
 {
 	for (size_t i = 0; i < CGROUP_JOIN; i++) {

@@ -74,6 +74,9 @@ int cgroup_box_kill(const struct cgroup_box *b);
 int cgroup_box_remove(struct cgroup_box *b);
 /* Removes one group of a box, by path. 0 also where it is gone already. */
 int cgroup_remove_group(const char *dir);
+/* For a process that joins later ("0" written to each): the agent's groups or the code's. How many
+ * (≤ CGROUP_JOIN), or a negative errno. */
+int cgroup_box_open(const struct cgroup_box *b, bool code, int ret_join[static CGROUP_JOIN]);
 /* Closes the descriptors that only launcher and agent need. */
 void cgroup_box_close(struct cgroup_box *b);
 /* Closes and frees; does not remove. */

@@ -90,9 +90,6 @@ static int numbers(struct buf *b, const struct boot *boot)
 		{BOOT_LIFELINE_FD, (uint64_t)boot->lifeline_fd, boot->lifeline_fd >= 0},
 		{BOOT_MEMORY_MAX, boot->memory_max, boot->memory_max > 0},
 		{BOOT_PIDS_MAX, boot->pids_max, boot->pids_max > 0},
-		{BOOT_CONFINE, boot->confine, true},
-		{BOOT_RLIMIT_NPROC, boot->rlimit_nproc, boot->rlimit_nproc > 0},
-		{BOOT_RLIMIT_DATA, boot->rlimit_data, boot->rlimit_data > 0},
 		{BOOT_LEASE_MS, boot->spec->lease_ms, true},
 		{BOOT_ORPHAN_MS, boot->spec->orphan_ms, true},
 		{BOOT_SPOOL_HEAD, LIMIT_SPOOL_HEAD, true},
@@ -110,12 +107,46 @@ static int numbers(struct buf *b, const struct boot *boot)
 		if (r < 0)
 			return r;
 	}
+	return 0;
+}
+
+static int join_fds(struct buf *b, const struct boot *boot)
+{
 	for (size_t i = 0; i < boot->n_join_fds; i++) {
 		int r = tlv_u64(b, BOOT_JOIN_FD, (uint64_t)boot->join_fds[i]);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+/* Where it is, what it sees, and what its children have around them. */
+static int places(struct buf *b, const struct boot *boot)
+{
+	int r = tlv_str(b, BOOT_WORKSPACE, boot->workspace);
+	if (r == 0)
+		r = tlv_str(b, BOOT_TMP, boot->tmp);
+	if (r == 0 && boot->empty)
+		r = tlv_str(b, BOOT_EMPTY, boot->empty);
+	if (r == 0)
+		r = mounts(b, boot);
+	return r == 0 ? environment(b, boot) : r;
+}
+
+static int confinement(struct buf *b, const struct boot *boot)
+{
+	int r = tlv_u64(b, BOOT_CONFINE, boot->confine);
+	if (r == 0 && boot->rlimit_nproc)
+		r = tlv_u64(b, BOOT_RLIMIT_NPROC, boot->rlimit_nproc);
+	if (r == 0 && boot->rlimit_data)
+		r = tlv_u64(b, BOOT_RLIMIT_DATA, boot->rlimit_data);
+	return r == 0 ? join_fds(b, boot) : r;
+}
+
+int boot_kernel_config(const struct boot *boot, struct buf *ret)
+{
+	int r = places(ret, boot);
+	return r == 0 ? confinement(ret, boot) : r;
 }
 
 int boot_config(const struct boot *boot)
@@ -127,15 +158,9 @@ int boot_config(const struct boot *boot)
 	if (r == 0)
 		r = tlv_bytes(&b, BOOT_ID, id, sizeof(id));
 	if (r == 0)
-		r = tlv_str(&b, BOOT_WORKSPACE, boot->workspace);
+		r = places(&b, boot);
 	if (r == 0)
-		r = tlv_str(&b, BOOT_TMP, boot->tmp);
-	if (r == 0 && boot->empty)
-		r = tlv_str(&b, BOOT_EMPTY, boot->empty);
-	if (r == 0)
-		r = mounts(&b, boot);
-	if (r == 0)
-		r = environment(&b, boot);
+		r = confinement(&b, boot);
 	if (r == 0)
 		r = numbers(&b, boot);
 	if (r == 0)

@@ -22,5 +22,9 @@ struct boot {
 	uint64_t memory_max, pids_max; /* 0: nothing bounds it */
 };
 
+/* The part of it that confines a kernel which is forked from a template (TEMPLATE_FORK): no key,
+ * and only join_fds among the descriptors. 0, or -ENOBUFS. */
+int boot_kernel_config(const struct boot *b, struct buf *ret) MUST_CHECK;
+
 /* A memfd with it, CLOEXEC, or a negative errno. */
 int boot_config(const struct boot *b) MUST_CHECK;

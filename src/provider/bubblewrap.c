@@ -66,8 +66,12 @@ static int prepare(
 		.tmp = "/tmp",
 		.mnt = MNT,
 		.empty = EMPTY,
-		.confine = CONFINE_NESTED_USERNS | CONFINE_SECCOMP | CONFINE_LANDLOCK |
-			   CONFINE_NO_NEW_PRIVS | CONFINE_WRITES,
+		/* Not CONFINE_LANDLOCK: signals and abstract sockets stay within the PID and the
+		 * network namespace anyway, and a kernel that is forked from a template cannot
+		 * enter a domain that is already there, so that neither the agent nor a later
+		 * command could signal what it starts. */
+		.confine = CONFINE_NESTED_USERNS | CONFINE_SECCOMP | CONFINE_NO_NEW_PRIVS |
+			   CONFINE_WRITES,
 		.rlimit_data = host->memory ? 0 : spec->memory_max,
 		/* The agent counts too. */
 		.rlimit_nproc = host->pids ? 0 : spec->pids_max + 1,
@@ -180,6 +184,7 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	if (r < 0)
 		return r;
 	h->base.kernels_dir = xstrdup(KERNELS);
+	h->agent = xstrdup(AGENT);
 	h->base.workspace = xstrdup(WORKSPACE);
 	capabilities(spec, &h->base.caps);
 	r = start(h, spec, err);
@@ -217,5 +222,6 @@ const struct provider provider_bubblewrap = {
 	.connect = connect_to,
 	.leave = hosted_leave,
 	.destroy = hosted_destroy,
+	.fork_kernel = hosted_fork_kernel,
 	.capabilities = capabilities,
 };

@@ -78,6 +78,7 @@ static void learn_init(struct hosted *h)
 		fd_closep(&fd);
 		return;
 	}
+	h->init_pid = pid;
 	h->init_pidfd = fd;
 	int r = record_add_process(&h->record, "init", pid);
 	if (r < 0)
@@ -155,10 +156,12 @@ static void free_hosted(struct hosted *h)
 	fd_closep(&h->info_fd);
 	buf_done(&h->said);
 	buf_done(&h->info);
+	buf_done(&h->kernel_config);
 	explicit_bzero(h->base.key, sizeof(h->base.key));
 	free(h->base.ref);
 	free(h->base.kernels_dir);
 	free(h->base.workspace);
+	free(h->agent);
 	free(h->id);
 	free(h->socket_path);
 	free(h->workdir);
@@ -307,6 +310,7 @@ void hosted_destroy(struct sandbox *s, void (*done)(void *user, const char *left
 	h->destroying = true;
 	h->done = done;
 	h->done_user = user;
+	hosted_fork_cancel(h);
 	fd_closep(&h->base.link_fd);
 	if (h->exited && h->end_tree)
 		h->end_tree(h);
@@ -318,6 +322,7 @@ void hosted_leave(struct sandbox *s)
 	struct hosted *h = container_of(s, struct hosted, base);
 	CHECK(!h->destroying);
 	h->destroying = h->finishing = true;
+	hosted_fork_cancel(h);
 	close_handles(h);
 }
 
@@ -337,6 +342,9 @@ int hosted_prepare(struct hosted *h, struct boot *b, struct launch *l, struct er
 	(void)launch_give(l, h->listen_fd);
 	/* The configuration comes second but names the numbers of those after it. */
 	(void)launch_give(l, h->listen_fd);
+	int r = boot_kernel_config(b, &h->kernel_config);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, -r, "the kernel's configuration is too large");
 	int join[CGROUP_JOIN];
 	for (size_t i = 0; i < h->groups.n_code_join; i++)
 		join[i] = launch_give(l, h->groups.code_join[i]);

@@ -11,11 +11,14 @@
 #include "provider/launch.h"
 #include "provider/provider.h"
 #include "provider/record.h"
+#include "provider/template.h"
 
 /* What is kept of what launcher, bubblewrap and agent print: reasons are in the first lines. */
 #define SAID_MAX     (8 * KIB)
 #define INFO_MAX     (4 * KIB)
 #define EXIT_UNKNOWN (-1) /* its parent has been told, and that is another process */
+/* Half of what a request to the template may have. */
+#define KERNEL_CONFIG_MAX (32 * KIB)
 
 struct hosted {
 	struct sandbox base;
@@ -33,6 +36,7 @@ struct hosted {
 
 	pid_t pid; /* bubblewrap, or the agent itself */
 	int pidfd;
+	pid_t init_pid;
 	int init_pidfd; /* the agent, where bubblewrap stands in between; -1: not known (yet) */
 	int stderr_fd, info_fd; /* the reading ends */
 	bool info_read;         /* what there was to learn from info_fd */
@@ -41,6 +45,10 @@ struct hosted {
 	struct buf said; /* what launcher, bubblewrap and agent printed */
 	struct buf info; /* bubblewrap's --info-fd */
 	size_t said_total;
+
+	char *agent; /* scb-agent, as code inside sees it; NULL: no kernel can be forked into it */
+	struct buf kernel_config; /* boot_kernel_config() */
+	struct hosted_fork *fork; /* on its way; NULL: none */
 
 	/* Ends what the first process left running; NULL: nothing can be left. Blocks for
 	 * milliseconds. */
@@ -101,3 +109,9 @@ void hosted_abort(struct hosted *h);
 /* provider.leave and provider.destroy */
 void hosted_leave(struct sandbox *s);
 void hosted_destroy(struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user);
+
+/* provider.fork_kernel, for sandboxes with namespaces of their own. */
+int hosted_fork_kernel(struct sandbox *s, struct template *t, bool touch, kernel_forked_fn done,
+	void *user, struct err *err) MUST_CHECK;
+/* No callback any more. */
+void hosted_fork_cancel(struct hosted *h);

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "provider/address.h"
 
 /* tmpfs pages are charged to the code: this much is left for programs when all are full. */
 #define MEMORY_BESIDE_TMPFS (64 * MIB)
@@ -116,30 +116,11 @@ static int check_readable(const struct sandbox_mount *m, struct err *err)
 	return 0;
 }
 
-/* A unix address has room for 107 bytes; a longer path goes through its directory's descriptor. */
-static int socket_address(const char *path, struct sockaddr_un *ret, int *ret_dir)
-{
-	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-	*ret_dir = -1;
-	if (strlen(path) < sizeof(ret->sun_path)) {
-		(void)snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path);
-		return 0;
-	}
-	const char *slash = strrchr(path, '/');
-	_cleanup_free_ char *dir = xstrndup(path, (size_t)(slash - path));
-	*ret_dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*ret_dir < 0)
-		return -errno;
-	(void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/%.60s", *ret_dir,
-		slash + 1);
-	return 0;
-}
-
 int hosted_link(struct hosted *h)
 {
 	struct sockaddr_un address;
 	_cleanup_close_ int dir = -1;
-	int r = socket_address(h->socket_path, &address, &dir);
+	int r = address_of(h->socket_path, &address, &dir);
 	if (r < 0)
 		return r;
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -154,7 +135,7 @@ static int make_link(struct hosted *h, struct err *err)
 {
 	struct sockaddr_un address;
 	_cleanup_close_ int dir = -1;
-	int r = socket_address(h->socket_path, &address, &dir);
+	int r = address_of(h->socket_path, &address, &dir);
 	const struct sockaddr *sa = (const struct sockaddr *)&address;
 	if (r == 0) {
 		h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -206,6 +187,7 @@ struct hosted *hosted_allocate(const struct hosted_wish *wish, uv_loop_t *loop, 
 	h->groups = CGROUP_BOX_NONE;
 	h->said = BUF_INIT(SAID_MAX);
 	h->info = BUF_INIT(INFO_MAX);
+	h->kernel_config = BUF_INIT(KERNEL_CONFIG_MAX);
 	return h;
 }
 

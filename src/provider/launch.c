@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -115,7 +116,7 @@ static void join_groups(const struct launch *l, bool born_in_group)
 			fail("join cgroup", NULL);
 }
 
-static void make_stage(const struct launch_stage *s)
+static void make_stage(const struct launch *l, const struct launch_stage *s)
 {
 	int fd = -1;
 	if (s->directory
@@ -128,7 +129,8 @@ static void make_stage(const struct launch_stage *s)
 		fail("bind", s->source);
 	/* Only adds: flags that are locked on the source stay as they are. */
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-					      (s->writable ? 0U : MOUNT_ATTR_RDONLY)};
+					      (s->writable ? 0U : MOUNT_ATTR_RDONLY),
+		.attr_clr = l->sealed && s->writable ? MOUNT_ATTR_RDONLY : 0U};
 	if (mount_setattr(AT_FDCWD, s->target, AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		fail("make read-only", s->source);
 }
@@ -136,16 +138,20 @@ static void make_stage(const struct launch_stage *s)
 /* In a mount namespace that only this process and what it becomes will ever have. */
 static void stage(const struct launch *l)
 {
-	if (!l->n_stages)
+	const struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID};
+	if (!l->n_stages && !l->sealed)
 		return;
-	if (unshare(CLONE_NEWNS) < 0)
+	if (unshare(CLONE_NEWNS | (l->sealed ? CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS : 0)) < 0)
 		fail("unshare mounts", NULL);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		fail("make mounts private", NULL);
+	if (l->sealed && mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, (struct mount_attr *)&read_only,
+				 sizeof(read_only)) < 0)
+		fail("make read-only", "/");
 	if (mount("scb", LAUNCH_STAGE_DIR, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") < 0)
 		fail("mount", LAUNCH_STAGE_DIR);
 	for (size_t i = 0; i < l->n_stages; i++)
-		make_stage(&l->stages[i]);
+		make_stage(l, &l->stages[i]);
 }
 
 static void limits(void)
@@ -160,16 +166,38 @@ static void limits(void)
 		fail("RLIMIT_CORE", NULL);
 }
 
+/* After the uid has changed: in every set, so that they also last through exec. */
+static void keep_capabilities(const struct launch *l)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2];
+	for (int i = 0; i < 2; i++) {
+		uint32_t bits = (uint32_t)(l->keep_caps >> (32 * i));
+		sets[i] = (struct __user_cap_data_struct){bits, bits, bits};
+	}
+	if (syscall(SYS_capset, &head, sets) < 0)
+		fail("keep capabilities", NULL);
+	for (int cap = 0; cap < CAPABILITIES; cap++)
+		if ((l->keep_caps >> cap & 1) &&
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			fail("keep capabilities", NULL);
+}
+
 static void become(const struct launch *l)
 {
 	if (l->uid) {
+		if (l->keep_caps && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+			fail("keep capabilities", NULL);
 		for (int cap = 0; cap < CAPABILITIES; cap++)
-			(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+			if (!(l->keep_caps >> cap & 1))
+				(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 		/* The raw calls: glibc's set*id() signal every thread, and here there is one. */
 		if (syscall(SYS_setgroups, 0, NULL) < 0 ||
 			syscall(SYS_setresgid, l->uid, l->uid, l->uid) < 0 ||
 			syscall(SYS_setresuid, l->uid, l->uid, l->uid) < 0)
 			fail("become the sandbox's uid", NULL);
+		if (l->keep_caps)
+			keep_capabilities(l);
 	}
 	/* Also keeps a bubblewrap that is installed setuid from becoming root on the host. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

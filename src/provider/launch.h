@@ -35,6 +35,10 @@ struct launch {
 	char *const *env;
 	uid_t uid;   /* to become, with a gid of the same number; 0: stay who we are */
 	bool reaper; /* adopts what its descendants orphan (where there is no PID namespace) */
+	/* root only: in mount, network, IPC and host-name namespaces of its own, in which nothing
+	 * but writable stages can be written */
+	bool sealed;
+	uint64_t keep_caps; /* bits of the capabilities that uid has nevertheless, for good */
 	struct launch_stage stages[LAUNCH_STAGES]; /* root only */
 	size_t n_stages;
 	const int *join; /* "0" is written to each */

@@ -70,6 +70,13 @@ struct sandbox_events {
 	void (*exited)(void *user, const struct err *why);
 };
 
+struct template; /* a preloaded interpreter, see below */
+
+/* The ends of a forked kernel that the agent is to have (OP_KERNEL_ADOPT): its supervisor's socket,
+ * its control socket, the reading ends of its stdout and stderr; taken by who is called. NULL:
+ * there is no kernel, and err says why. */
+typedef void (*kernel_forked_fn)(void *user, int ends[4], const struct err *err);
+
 struct provider {
 	const char *name;
 	/* Really tries, may take seconds and block: for `scb doctor`, never on the broker's loop. 0
@@ -97,6 +104,12 @@ struct provider {
 	 * holds what could not be removed, or NULL. Frees the sandbox. */
 	void (*destroy)(
 		struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user);
+	/* An optional ability; NULL: kernels start plainly. Forks a kernel from a template that can
+	 * fork into a sandbox whose agent has said hello. touch: the kernel also runs what makes
+	 * its first cell fast. done is called once, from the loop, unless the sandbox is destroyed
+	 * before. One at a time. */
+	int (*fork_kernel)(struct sandbox *s, struct template *t, bool touch, kernel_forked_fn done,
+		void *user, struct err *err);
 	/* True for what create() would make with this spec here and now. */
 	void (*capabilities)(const struct sandbox_spec *spec, struct capabilities *ret);
 };
@@ -111,6 +124,30 @@ struct sandbox {
 	char *workspace;          /* the same */
 	struct capabilities caps; /* of this one */
 };
+
+/* ---- the template: kernels/python/template.py, running (provider/template.h) ---- */
+
+struct template_spec {
+	const char *runtime_dir; /* 0700; socket and record are there */
+	const char *kernels_dir; /* kernels/ on this host */
+};
+
+enum template_state {
+	TEMPLATE_STARTING, /* loading its libraries, for about a second */
+	TEMPLATE_FORKS,    /* can fork */
+	TEMPLATE_OVER,     /* ended, or what it has loaded was changed: start another */
+	TEMPLATE_REFUSED,  /* cannot be had on this host */
+};
+
+/* Finds one that an earlier broker of the same build left in runtime_dir, or starts one: returns at
+ * once. changed is called from the loop with every new state. */
+int template_start(uv_loop_t *loop, const struct template_spec *spec, void (*changed)(void *user),
+	void *user, struct template **ret, struct err *err) MUST_CHECK;
+enum template_state template_state(const struct template *t);
+/* Lets go of it, waits a little for its end, calls done (may be NULL) from the loop, and frees.
+ * Where kernels that were forked from it may live (in_use) it goes on until they have ended; else
+ * it is killed. No callback of changed. Every fork has called back or was cancelled before. */
+void template_close(struct template *t, bool in_use, void (*done)(void *user), void *user);
 
 extern const struct provider provider_local;
 extern const struct provider provider_bubblewrap;

@@ -1,0 +1,11 @@
+/* address.h: unix socket addresses for paths of any length. */
+#pragma once
+
+#include <sys/un.h>
+
+#include "base/mem.h"
+
+/* The address of path, for bind or connect at once: one longer than the 107 bytes that an address
+ * has room for goes through its directory's descriptor, which *ret_dir then is (caller's; -1:
+ * none). 0 or a negative errno. */
+int address_of(const char *path, struct sockaddr_un *ret, int *ret_dir) MUST_CHECK;
