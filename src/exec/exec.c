@@ -32,6 +32,7 @@ void *exec_call_new(
 static void call_free(struct exec_call *c)
 {
 	list_remove(&c->calls);
+	buf_done(&c->held);
 	if (c->type->done)
 		c->type->done(c);
 	free(c->err);
@@ -201,10 +202,38 @@ static const struct link_stream_events stream_events = {
 	.end = on_end,
 };
 
+/* It goes out after those that wait already. */
+static void call_hold(struct exec_call *c, uint16_t op, const struct buf *body)
+{
+	buf_init(&c->held, EXEC_BODY_MAX);
+	if (body)
+		CHECK(buf_append(&c->held, body->data, body->len) == 0);
+	c->held_op = op;
+}
+
+void exec_call_send_held(struct exec *x)
+{
+	/* Nobody is called back meanwhile: what cannot be sent says so from the timer. */
+	list_for_each (c, next, &x->calls, struct exec_call, calls) {
+		uint16_t op = c->held_op;
+		if (!op)
+			continue;
+		c->held_op = 0;
+		exec_call_open(c, op, &c->held, 0);
+		buf_done(&c->held);
+		if (c->stream && c->type->writable)
+			c->type->writable(c);
+	}
+}
+
 void exec_call_open(struct exec_call *c, uint16_t op, const struct buf *body, int body_result)
 {
 	struct err err;
 	int r = body_result;
+	if (r == 0 && c->exec->spawning) {
+		call_hold(c, op, body);
+		return;
+	}
 	if (r == 0)
 		r = link_open(c->exec->link, op, body, &stream_events, c, &c->stream);
 	else

@@ -26,6 +26,17 @@ struct exec *exec_new(struct link *l, const char *kernels_dir, const char *works
 /* Abandons every call. The link is not closed. */
 void exec_free(struct exec *x);
 
+/* Who has kernels by another way than starting their program in the sandbox (a template). */
+struct exec_spawner {
+	/* Asked before the first start of the default kernel. 0: exec_kernel_spawned() will be
+	 * called, from the loop; every call waits for that. Negative: start it plainly. */
+	int (*spawn)(void *user);
+	void *user;
+};
+void exec_set_spawner(struct exec *x, const struct exec_spawner *s);
+/* The answer: ends as exec_kernel_adopt() takes them, or NULL: it is started plainly. */
+void exec_kernel_spawned(struct exec *x, int ends[4]);
+
 struct exec_request {
 	enum wire_job_kind kind;
 	const char *job; /* "j-…", made by the caller with id_new('j') */
@@ -37,8 +48,8 @@ struct exec_request {
 	size_t n_env;
 	const char *cwd; /* NULL: the workspace */
 	/* a cell */
-	const char *language; /* of exec_languages; NULL: that of the kernel, else the first */
-	const char *kernel;   /* name; NULL: the language's own, called like it */
+	const char *language; /* "python" */
+	const char *kernel;   /* name; NULL: the language's own ("python") */
 	const char *code;
 	/* both */
 	const char *stdin_data; /* NULL: none given */
@@ -178,6 +189,8 @@ struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user)
  * plainly, as it does where done brings an error. */
 int exec_kernel_adopt(
 	struct exec *x, const char *kernel, int fds[4], exec_simple_fn done, void *user) MUST_CHECK;
+/* Starts the default kernel before any cell needs it. */
+void exec_kernel_prepare(struct exec *x);
 /* kernel NULL: the default one. Interrupting an idle kernel is 0. */
 void exec_kernel_interrupt(
 	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user);
@@ -194,8 +207,6 @@ struct exec_call *exec_usage(struct exec *x, exec_usage_fn done, void *user);
 
 /* Languages that this build has a kernel for; NULL at the end. */
 extern const char *const exec_languages[];
-/* The language that a cell would run in which names none; kernel may be NULL. */
-const char *exec_language_of(const struct exec *x, const char *kernel);
 /* "exit", "timeout", …; "measured", … */
 const char *exec_reason_name(enum wire_reason r);
 const char *exec_evidence_name(enum wire_evidence e);

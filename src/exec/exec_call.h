@@ -9,21 +9,21 @@
 struct exec {
 	struct link *link;
 	char *kernels_dir, *workspace;
-	struct list calls;   /* those that have not called back */
+	struct list calls;   /* those that have not called back; the oldest first */
 	struct list kernels; /* of struct exec_kernel_ref */
-	uv_timer_t timer;    /* due at once when a call has failed before it reached the link, else
-				when the first of them is late */
+	struct exec_spawner spawner;
+	struct exec_kernel_ref *spawning; /* every call waits for it: their order stays */
+	uv_timer_t timer; /* due at once when a call has failed before it reached the link, else
+			     when the first of them is late */
 };
 
 /* What is known here of a kernel, to start it once and to notice that it was replaced. */
-struct exec_language;
 struct exec_kernel_ref {
 	struct list kernels;
 	char *name;
-	const struct exec_language *language; /* NULL: not known here */
-	bool started;                         /* KERNEL_START was sent and has not failed */
-	bool restart_asked;                   /* the next generation is no surprise */
-	uint32_t generation;                  /* the highest seen; 0: none */
+	bool started;                     /* KERNEL_START was sent and has not failed */
+	bool restart_asked;               /* the next generation is no surprise */
+	uint32_t generation;              /* the highest seen; 0: none */
 	char restarted_for[ID_TEXT_SIZE]; /* the job that found this generation instead of the old
 					     one; "": that was no surprise */
 	struct err *start_err;            /* why it could not be started */
@@ -53,17 +53,20 @@ struct exec_call {
 	struct list calls;
 	struct exec *exec;
 	const struct exec_call_type *type;
-	struct link_stream *stream; /* NULL: failed, about to say so */
-	struct err *err;            /* why */
-	uint64_t deadline_us;       /* CLOCK_MONOTONIC; 0: the answer may take any time */
-	bool bad;                   /* the agent said what makes no sense */
-	char what[64];              /* for errors: "job j-…" */
+	struct link_stream *stream; /* NULL: held, or failed and about to say so */
+	struct buf held;            /* the request that waits, op != 0 */
+	uint16_t held_op;
+	struct err *err;      /* why */
+	uint64_t deadline_us; /* CLOCK_MONOTONIC; 0: the answer may take any time */
+	bool bad;             /* the agent said what makes no sense */
+	char what[64];        /* for errors: "job j-…" */
 };
 
 /* A call of size bytes (at least struct exec_call), zeroed, in the list. what is cut to fit. */
 void *exec_call_new(struct exec *x, const struct exec_call_type *type, size_t size, const char *fmt,
 	...) PRINTF_LIKE(4, 5);
-/* Sends the request; where it cannot be sent, the call fails. body_result: what building body gave;
+/* Sends the request, now or once a kernel on its way has come; where it cannot be sent, the call
+ * fails. body_result: what building body gave;
  * negative: it is too large. */
 void exec_call_open(struct exec_call *c, uint16_t op, const struct buf *body, int body_result);
 /* The same with descriptors: 0, or what link_open_with_fds() says; then nothing was sent, and the
@@ -88,14 +91,12 @@ int exec_body_job(struct buf *b, const char *job) MUST_CHECK;
 /* Appends DELIVERY; nothing where tag is NULL. */
 int exec_body_tag(struct buf *b, const uint8_t *tag) MUST_CHECK;
 
-/* The record of the kernel with that name, made where there is none. NULL: there are too many, or
- * it is no name. */
-struct exec_kernel_ref *exec_kernel_named(struct exec *x, const char *name);
-/* The record of the kernel that is to run a cell. language NULL: that of the kernel; name NULL: the
- * language's own. NULL and err where they do not fit. */
-struct exec_kernel_ref *exec_kernel_ref(
-	struct exec *x, const char *language, const char *name, struct err *err);
-/* Sends KERNEL_START where that is still to be done. */
+/* The kernel's record; name NULL: the default one. NULL where there are too many names or name is
+ * none. */
+struct exec_kernel_ref *exec_kernel_ref(struct exec *x, const char *name);
+/* Sends KERNEL_START where that is still to be done, or asks the spawner. */
 void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k);
+/* Sends what waited for a kernel. */
+void exec_call_send_held(struct exec *x);
 /* Compares a status with what is known of its kernel; sets s->kernel_restarted. */
 void exec_kernel_seen(struct exec_kernel_ref *k, struct exec_status *s);

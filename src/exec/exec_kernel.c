@@ -11,28 +11,7 @@
 
 #define KERNEL_NAME_MAX 40
 
-/* ---- languages ---- */
-
-/* What runs a language: a program of the kernels' folder, and what that is run by, if it needs
- * something. A language's name is also that of its own kernel. */
-struct exec_language {
-	const char *name, *interpreter, *program;
-};
-
-static const struct exec_language languages[] = {
-	{"python", "/usr/bin/python3", "python/kernel.py"},
-	{"shell", NULL, "shell/kernel"},
-};
-
-const char *const exec_languages[] = {"python", "shell", NULL};
-
-static const struct exec_language *find_language(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(languages); i++)
-		if (strcmp(languages[i].name, name) == 0)
-			return &languages[i];
-	return NULL;
-}
+const char *const exec_languages[] = {"python", NULL};
 
 /* ---- what is known of a kernel ---- */
 
@@ -44,65 +23,21 @@ static bool kernel_name_valid(const char *name)
 	return n > 0 && n <= KERNEL_NAME_MAX && strspn(name, allowed) == n;
 }
 
-static struct exec_kernel_ref *find_kernel(const struct exec *x, const char *name, size_t *ret_n)
+struct exec_kernel_ref *exec_kernel_ref(struct exec *x, const char *name)
 {
-	*ret_n = 0;
+	size_t n = 0;
+	if (!name)
+		name = exec_languages[0];
 	list_for_each (k, next, &x->kernels, struct exec_kernel_ref, kernels) {
 		if (strcmp(k->name, name) == 0)
 			return k;
-		++*ret_n;
+		n++;
 	}
-	return NULL;
-}
-
-struct exec_kernel_ref *exec_kernel_named(struct exec *x, const char *name)
-{
-	size_t n;
-	struct exec_kernel_ref *k = find_kernel(x, name, &n);
-	if (k || n >= LIMIT_KERNELS || !kernel_name_valid(name))
-		return k;
-	k = xcalloc(1, sizeof(*k));
+	if (n >= LIMIT_KERNELS || !kernel_name_valid(name))
+		return NULL;
+	struct exec_kernel_ref *k = xcalloc(1, sizeof(*k));
 	k->name = xstrdup(name);
-	k->language = find_language(name);
 	list_append(&x->kernels, &k->kernels);
-	return k;
-}
-
-const char *exec_language_of(const struct exec *x, const char *kernel)
-{
-	size_t n;
-	const struct exec_kernel_ref *k = kernel ? find_kernel(x, kernel, &n) : NULL;
-	const struct exec_language *l = k ? k->language : kernel ? find_language(kernel) : NULL;
-	return l ? l->name : languages[0].name;
-}
-
-struct exec_kernel_ref *exec_kernel_ref(
-	struct exec *x, const char *language, const char *name, struct err *err)
-{
-	const struct exec_language *l =
-		find_language(language ? language : exec_language_of(x, name));
-	if (!l) {
-		(void)err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
-			"language: this build runs python and shell; for anything else use "
-			"run_command");
-		return NULL;
-	}
-	struct exec_kernel_ref *k = exec_kernel_named(x, name ? name : l->name);
-	if (!k) {
-		(void)err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
-			"kernel: a name of letters, digits, _ and -, and at most %d kernels a "
-			"session; leave it out to use the default one",
-			LIMIT_KERNELS);
-		return NULL;
-	}
-	if (k->language && k->language != l) {
-		(void)err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
-			"kernel: \"%s\" runs %s; leave it out to use that of %s, or choose another "
-			"name",
-			k->name, k->language->name, l->name);
-		return NULL;
-	}
-	k->language = l;
 	return k;
 }
 
@@ -159,21 +94,17 @@ static const struct exec_call_type start_type = {.end = start_end, .finish = sta
 
 static int start_body(struct buf *b, const struct exec *x, const struct exec_kernel_ref *k)
 {
-	const struct exec_language *l = k->language;
-	_cleanup_free_ char *program = xasprintf("%s/%s", x->kernels_dir, l->program);
+	_cleanup_free_ char *program = xasprintf("%s/python/kernel.py", x->kernels_dir);
 	int r = tlv_str(b, TAG_KERNEL, k->name);
-	r = r ? r : tlv_str(b, TAG_LANGUAGE, l->name);
-	if (r == 0 && l->interpreter)
-		r = tlv_str(b, TAG_ARGV, l->interpreter);
+	r = r ? r : tlv_str(b, TAG_LANGUAGE, "python");
+	r = r ? r : tlv_str(b, TAG_ARGV, "/usr/bin/python3");
 	r = r ? r : tlv_str(b, TAG_ARGV, program);
 	r = r ? r : tlv_str(b, TAG_ENV, "SCB_KERNEL_FD=3");
 	return r ? r : tlv_str(b, TAG_CWD, x->workspace);
 }
 
-void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k)
+static void start_plainly(struct exec *x, struct exec_kernel_ref *k)
 {
-	if (k->started)
-		return;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
 	int r = start_body(&b, x, k);
 	free(k->start_err);
@@ -182,6 +113,29 @@ void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k)
 	struct start_call *c = exec_call_new(x, &start_type, sizeof(*c), "kernel %s", k->name);
 	c->kernel = k;
 	exec_call_open(&c->call, OP_KERNEL_START, &b, r);
+}
+
+void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k)
+{
+	bool first = k->generation == 0 && strcmp(k->name, exec_languages[0]) == 0;
+	if (k->started)
+		return;
+	if (first && !x->spawning && x->spawner.spawn && x->spawner.spawn(x->spawner.user) == 0) {
+		k->started = true;
+		x->spawning = k;
+		return;
+	}
+	start_plainly(x, k);
+}
+
+void exec_kernel_prepare(struct exec *x)
+{
+	exec_kernel_start(x, exec_kernel_ref(x, NULL));
+}
+
+void exec_set_spawner(struct exec *x, const struct exec_spawner *s)
+{
+	x->spawner = *s;
 }
 
 /* ---- adopting ---- */
@@ -207,8 +161,7 @@ static void close_fds(int fds[4])
 int exec_kernel_adopt(
 	struct exec *x, const char *kernel, int fds[4], exec_simple_fn done, void *user)
 {
-	struct err err;
-	struct exec_kernel_ref *k = exec_kernel_ref(x, languages[0].name, kernel, &err);
+	struct exec_kernel_ref *k = exec_kernel_ref(x, kernel);
 	int r = !k ? -EINVAL : k->started ? -EEXIST : !link_has(x->link, "adopt") ? -EOPNOTSUPP : 0;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
 	if (r == 0)
@@ -229,6 +182,16 @@ int exec_kernel_adopt(
 	else
 		k->started = true;
 	return r;
+}
+
+void exec_kernel_spawned(struct exec *x, int ends[4])
+{
+	struct exec_kernel_ref *k = TAKE_PTR(x->spawning);
+	CHECK(k);
+	k->started = false;
+	if (!ends || exec_kernel_adopt(x, k->name, ends, NULL, NULL) < 0)
+		start_plainly(x, k);
+	exec_call_send_held(x);
 }
 
 /* ---- interrupting, ending, signals: calls that answer yes or no ---- */
@@ -301,7 +264,7 @@ void exec_kernel_restart(
 	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user)
 {
 	const char *name = kernel ? kernel : exec_languages[0];
-	struct exec_kernel_ref *k = exec_kernel_named(x, name);
+	struct exec_kernel_ref *k = exec_kernel_ref(x, name);
 	if (k) {
 		k->restart_asked = k->generation > 0;
 		k->started = false;
