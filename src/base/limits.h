@@ -128,5 +128,7 @@
 	(LIMIT_SPOOL_SESSION + 48 * MIB) /* the agent's own group: spool and reserve */
 #define LIMIT_SESSIONS           32
 #define LIMIT_SESSIONS_PRINCIPAL 8
+#define DEFAULT_POOL             1  /* sandboxes kept ready, with a kernel: 12 MiB each */
+#define LIMIT_POOL               16 /* a refill takes 20 ms */
 #define DEFAULT_IDLE_TTL_S       (15 * 60)
 #define DEFAULT_ABSOLUTE_TTL_S   (24 * 3600)

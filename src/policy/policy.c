@@ -44,6 +44,7 @@ static const struct limit_key limit_keys[] = {
 	{"absolute_ttl_s", LIMIT_COUNT, FIELD(absolute_ttl_s), 1, 365 * 24 * 3600},
 	{"sessions", LIMIT_COUNT, FIELD(sessions), 1, 10000},
 	{"sessions_principal", LIMIT_COUNT, FIELD(sessions_principal), 1, 10000},
+	{"pool", LIMIT_COUNT, FIELD(pool), 0, LIMIT_POOL},
 	{"outputs", LIMIT_SIZE, FIELD(outputs_bytes), MIB, MEMORY_MAX},
 };
 
@@ -65,6 +66,7 @@ struct policy *policy_new_default(void)
 		.absolute_ttl_s = DEFAULT_ABSOLUTE_TTL_S,
 		.sessions = LIMIT_SESSIONS,
 		.sessions_principal = LIMIT_SESSIONS_PRINCIPAL,
+		.pool = DEFAULT_POOL,
 		.outputs_bytes = LIMIT_OUTPUTS_BYTES,
 	};
 	return p;

@@ -28,6 +28,7 @@ struct policy_limits {
 	uint32_t wait_s, max_wait_s, timeout_s, max_timeout_s;
 	uint32_t idle_ttl_s, absolute_ttl_s;
 	uint32_t sessions, sessions_principal;
+	uint32_t pool; /* sandboxes kept ready; 0: none */
 	uint64_t outputs_bytes;
 };
 

@@ -167,3 +167,57 @@ uint64_t session_expires_us(const struct session *s)
 {
 	return clock_realtime_us() + session_left_us(s, clock_boottime_us());
 }
+
+/* ---- caps ---- */
+
+/* The one that had to go before its time, for a new one: lost ones first, then implicit ones that
+ * nobody has named for two minutes, the longest forgotten first. */
+static struct session *evictable(struct sessions *m, const char *principal)
+{
+	struct session *best = NULL;
+	uint64_t now = clock_boottime_us();
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		if (principal && strcmp(s->principal, principal) != 0)
+			continue;
+		if (s->state == SESSION_LOST)
+			return s;
+		if (s->state != SESSION_LIVE || !s->implicit || s->holds ||
+			now < s->asked_us + SESSION_GRACE_US)
+			continue;
+		if (!best || s->asked_us < best->asked_us)
+			best = s;
+	}
+	return best;
+}
+
+/* Sessions of one principal (NULL: of all) that count against the caps. */
+static uint32_t count(struct sessions *m, const char *principal)
+{
+	uint32_t n = 0;
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		if (s->state != SESSION_POOLED && s->state < SESSION_CLOSING &&
+			(!principal || strcmp(s->principal, principal) == 0))
+			n++;
+	}
+	return n;
+}
+
+int sessions_make_room(struct sessions *m, const char *principal, uint32_t max, struct err *err)
+{
+	while (count(m, principal) >= max) {
+		struct session *s = evictable(m, principal);
+		if (!s && principal)
+			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
+				"%u sessions are open, as many as one caller may have: pass the "
+				"`session` of one of them, or close one (session tool, actions "
+				"\"list\" and \"close\")",
+				max);
+		if (!s)
+			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
+				"%u sessions are open, as many as this broker may have: close one "
+				"or try again later",
+				max);
+		session_close(s, "evicted for a new one", NULL, NULL);
+	}
+	return 0;
+}

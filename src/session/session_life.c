@@ -117,6 +117,8 @@ uint64_t session_left_us(const struct session *s, uint64_t now_us)
 {
 	if (!s->all)
 		return 0;
+	if (s->state == SESSION_POOLED)
+		return absolute_left(s, now_us);
 	if (s->state == SESSION_LOST)
 		return left(s->lost_us, SESSION_GRACE_US, now_us);
 	return MIN(idle_left(s, now_us), absolute_left(s, now_us));
@@ -179,17 +181,6 @@ static void destroy(struct session *s)
 		s->profile.provider->destroy(sandbox, on_destroyed, s);
 }
 
-/* The sandbox ended by itself. */
-static void become_lost(struct session *s, const struct err *why)
-{
-	if (s->state != SESSION_LIVE)
-		return;
-	s->state = SESSION_LOST;
-	s->lost_us = clock_boottime_us();
-	audit_after(s, "session.lost", why->text);
-	due_in(s->all, SESSION_GRACE_US);
-}
-
 static void begin_close(struct session *s, const char *why)
 {
 	struct err gone;
@@ -203,12 +194,29 @@ static void begin_close(struct session *s, const char *why)
 	due_in(s->all, 0);
 }
 
+/* The sandbox ended by itself. */
+static void become_lost(struct session *s, const struct err *why)
+{
+	if (s->state == SESSION_POOLED) {
+		log_info("a sandbox that was kept ready is lost: %s", why->text);
+		begin_close(s, "it was lost");
+		pool_lost(s->all->pool);
+	}
+	if (s->state != SESSION_LIVE)
+		return;
+	s->state = SESSION_LOST;
+	s->lost_us = clock_boottime_us();
+	audit_after(s, "session.lost", why->text);
+	due_in(s->all, SESSION_GRACE_US);
+}
+
 /* Everything of it is gone: says so. */
 static void end_close(struct session *s)
 {
 	s->state = SESSION_CLOSED;
 	session_record_remove(s->all->config.store, s);
-	audit_after(s, "session.close", s->why_closed);
+	if (s->handle[0])
+		audit_after(s, "session.close", s->why_closed);
 }
 
 static void tell_waiters(struct session *s)
@@ -250,6 +258,7 @@ static void on_ready(void *user, const struct link_hello *hello)
 	s->renewed_us = clock_boottime_us();
 	log_debug("sandbox %s is up: scb-agent %s (%s)", s->sandbox_id, hello->build,
 		hello->features);
+	session_kernel_ready(s);
 }
 
 static void on_link_lost(void *user, const struct err *why)
@@ -260,6 +269,7 @@ static void on_link_lost(void *user, const struct err *why)
 		audit_after(s, "link.auth_failed", why->text);
 	become_lost(s, why);
 	destroy(s);
+	session_kernel_lost(s);
 	due_in(s->all, 0);
 }
 
@@ -288,14 +298,11 @@ static const struct sandbox_events sandbox_events = {.exited = on_exited};
 
 /* ---- the beginning ---- */
 
-static struct session *session_new(struct sessions *m, const struct session_wish *wish)
+static struct session *session_new(struct sessions *m, const struct session_profile *profile)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
 	s->all = m;
-	session_profile_copy(wish->profile, &s->profile);
-	s->principal = xstrdup(wish->principal);
-	s->implicit = wish->implicit;
-	delivery_id(wish->delivery ? wish->delivery : &(struct delivery){0}, 's', s->handle);
+	session_profile_copy(profile, &s->profile);
 	id_new('x', s->sandbox_id);
 	s->created_us = clock_realtime_us();
 	s->born_us = s->asked_us = s->renewed_us = clock_boottime_us();
@@ -343,86 +350,26 @@ static int connect_sandbox(struct session *s, struct err *err)
 			uv_strerror(r));
 	}
 	s->exec = exec_new(s->link, sandbox->kernels_dir, sandbox->workspace);
+	session_kernel_init(s);
 	s->files = files_new(s->link);
 	files_set_workspace(s->files, sandbox->workspace);
 	files_set_mounts(s->files, s->profile.mounts, s->profile.n_mounts);
 	return 0;
 }
 
-/* The one that had to go before its time, for a new one: lost ones first, then implicit ones that
- * nobody has named for two minutes, the longest forgotten first. */
-static struct session *evictable(struct sessions *m, const char *principal)
-{
-	struct session *best = NULL;
-	uint64_t now = clock_boottime_us();
-	list_for_each (s, next, &m->sessions, struct session, sessions) {
-		if (principal && strcmp(s->principal, principal) != 0)
-			continue;
-		if (s->state == SESSION_LOST)
-			return s;
-		if (s->state != SESSION_LIVE || !s->implicit || s->holds ||
-			left(s->asked_us, SESSION_GRACE_US, now))
-			continue;
-		if (!best || s->asked_us < best->asked_us)
-			best = s;
-	}
-	return best;
-}
-
-/* Sessions of one principal (NULL: of all) that count against the caps. */
-static uint32_t count(struct sessions *m, const char *principal)
-{
-	uint32_t n = 0;
-	list_for_each (s, next, &m->sessions, struct session, sessions) {
-		if (s->state < SESSION_CLOSING &&
-			(!principal || strcmp(s->principal, principal) == 0))
-			n++;
-	}
-	return n;
-}
-
-static int make_room(struct sessions *m, const char *principal, uint32_t max, struct err *err)
-{
-	while (count(m, principal) >= max) {
-		struct session *s = evictable(m, principal);
-		if (!s && principal)
-			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
-				"%u sessions are open, as many as one caller may have: pass the "
-				"`session` of one of them, or close one (session tool, actions "
-				"\"list\" and \"close\")",
-				max);
-		if (!s)
-			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
-				"%u sessions are open, as many as this broker may have: close one "
-				"or try again later",
-				max);
-		begin_close(s, "evicted for a new one");
-	}
-	return 0;
-}
-
-int sessions_open(
-	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
+/* From create() to what stands on the link. On failure *s is freed, or taken down by the timer. */
+static int make_sandbox(struct session *s, struct err *err)
 {
 	struct sandbox_spec spec;
-	if (m->closing)
-		return err_set(err, ERR_CANCELLED, ECANCELED, "the broker is ending");
-	int r = make_room(m, wish->principal, limits(m)->sessions_principal, err);
-	if (r == 0)
-		r = make_room(m, NULL, limits(m)->sessions, err);
-	if (r < 0)
-		return r;
-	struct session *s = session_new(m, wish);
+	struct sessions *m = s->all;
 	fill_spec(m, &s->profile, s->sandbox_id, &spec);
-	s->profile.provider->capabilities(&spec, &s->caps);
-	r = audit_open_event(s, err);
-	if (r < 0)
-		goto fail;
-	r = s->profile.provider->create(
+	int r = s->profile.provider->create(
 		m->config.loop, &spec, &sandbox_events, s, &s->sandbox, err);
 	if (r < 0) {
-		audit_after(s, "session.close", "no sandbox could be made");
-		goto fail;
+		if (s->handle[0])
+			audit_after(s, "session.close", "no sandbox could be made");
+		free_session(s);
+		return r;
 	}
 	s->caps = s->sandbox->caps;
 	list_append(&m->sessions, &s->sessions);
@@ -435,11 +382,89 @@ int sessions_open(
 		return r;
 	}
 	due_in(m, MIN(SESSION_RENEW_US, session_left_us(s, s->born_us)));
+	return 0;
+}
+
+/* It becomes somebody's session. */
+static void begin(struct session *s, const struct session_wish *wish)
+{
+	s->state = SESSION_LIVE;
+	s->principal = xstrdup(wish->principal);
+	s->implicit = wish->implicit;
+	delivery_id(wish->delivery ? wish->delivery : &(struct delivery){0}, 's', s->handle);
+	s->created_us = clock_realtime_us();
+	s->born_us = s->asked_us = clock_boottime_us();
+}
+
+static int open_new(
+	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
+{
+	struct sandbox_spec spec;
+	struct session *s = session_new(m, wish->profile);
+	begin(s, wish);
+	fill_spec(m, &s->profile, s->sandbox_id, &spec);
+	s->profile.provider->capabilities(&spec, &s->caps);
+	int r = audit_open_event(s, err);
+	if (r < 0) {
+		free_session(s);
+		return r;
+	}
+	*ret = s;
+	return make_sandbox(s, err);
+}
+
+/* As open_new(), with a sandbox that was kept ready. */
+static int open_pooled(struct session *s, const struct session_wish *wish, struct err *err)
+{
+	struct store *store = s->all->config.store;
+	begin(s, wish);
+	int r = audit_open_event(s, err);
+	if (r == 0) {
+		r = session_record_put(store, s, s->sandbox->key, err);
+		if (r < 0)
+			audit_after(s, "session.close", "it could not be recorded");
+	}
+	if (r < 0) {
+		s->handle[0] = '\0';
+		begin_close(s, "it could not be given away");
+		return r;
+	}
+	session_record_remove_pooled(store, s);
+	due_in(s->all, MIN(SESSION_RENEW_US, session_left_us(s, s->born_us)));
+	return 0;
+}
+
+int session_make_pooled(struct sessions *m, const struct session_profile *profile,
+	struct session **ret, struct err *err)
+{
+	struct session *s = session_new(m, profile);
+	s->state = SESSION_POOLED;
+	*ret = s;
+	return make_sandbox(s, err);
+}
+
+void session_drop_pooled(struct session *s, const char *why)
+{
+	begin_close(s, why);
+}
+
+int sessions_open(
+	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
+{
+	if (m->closing)
+		return err_set(err, ERR_CANCELLED, ECANCELED, "the broker is ending");
+	int r = sessions_make_room(m, wish->principal, limits(m)->sessions_principal, err);
+	if (r == 0)
+		r = sessions_make_room(m, NULL, limits(m)->sessions, err);
+	if (r < 0)
+		return r;
+	struct session *s = pool_take(m->pool, wish->profile);
+	r = s ? open_pooled(s, wish, err) : open_new(m, wish, &s, err);
+	if (r < 0)
+		return r;
+	pool_used(m->pool, wish->profile);
 	*ret = s;
 	return 0;
-fail:
-	free_session(s);
-	return r;
 }
 
 /* ---- keeping and reaping ---- */
@@ -485,7 +510,7 @@ static void renew_lease(struct session *s, uint64_t now)
 static uint64_t next_deadline(const struct session *s, uint64_t now)
 {
 	uint64_t us = session_left_us(s, now);
-	if (s->state == SESSION_LIVE) {
+	if (s->state <= SESSION_LIVE) {
 		if (s->holds || s->checking)
 			us = absolute_left(s, now);
 		us = MIN(us, left(s->renewed_us, SESSION_RENEW_US, now));
@@ -495,11 +520,11 @@ static uint64_t next_deadline(const struct session *s, uint64_t now)
 
 static void tend(struct session *s, uint64_t now)
 {
-	if (s->state == SESSION_LIVE) {
+	if (s->state <= SESSION_LIVE) {
 		renew_lease(s, now);
 		if (absolute_left(s, now) == 0)
 			begin_close(s, "its longest life is over");
-		else
+		else if (s->state == SESSION_LIVE)
 			check_idle(s, now);
 	} else if (s->state == SESSION_LOST && session_left_us(s, now) == 0) {
 		begin_close(s, "its sandbox was lost");
@@ -514,16 +539,23 @@ static void on_timer_closed(uv_handle_t *h)
 	free(m);
 }
 
+static void on_pool_closed(void *user)
+{
+	struct sessions *m = user;
+	uv_close((uv_handle_t *)&m->timer, on_timer_closed);
+}
+
 /* Every sandbox is destroyed: what is still held is left to its holders. */
 static void end_sessions(struct sessions *m)
 {
+	m->ended = true;
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
 		s->all = NULL;
 		list_remove(&s->sessions);
 		if (!s->holds)
 			free_session(s);
 	}
-	uv_close((uv_handle_t *)&m->timer, on_timer_closed);
+	pool_close(m->pool, on_pool_closed, m);
 }
 
 static void on_timer(uv_timer_t *t)
@@ -543,7 +575,7 @@ static void on_timer(uv_timer_t *t)
 		else if (s->state < SESSION_CLOSING)
 			next_us = MIN(next_us, next_deadline(s, now));
 	}
-	if (m->closing && open == 0)
+	if (m->closing && open == 0 && !m->ended)
 		end_sessions(m);
 	else if (next_us != UINT64_MAX)
 		due_in(m, next_us);
@@ -566,6 +598,7 @@ struct sessions *sessions_new(const struct sessions_config *c)
 	m->config = *c;
 	list_init(&m->sessions);
 	(void)uv_timer_init(c->loop, &m->timer);
+	m->pool = pool_new(m);
 	return m;
 }
 

@@ -15,7 +15,10 @@
 
 static void record_key(const struct session *s, char ret_key[static RECORD_KEY])
 {
-	(void)snprintf(ret_key, RECORD_KEY, "session/%s", s->handle);
+	if (s->handle[0])
+		(void)snprintf(ret_key, RECORD_KEY, "session/%s", s->handle);
+	else
+		(void)snprintf(ret_key, RECORD_KEY, "pool/%s", s->sandbox_id);
 }
 
 int session_record_put(struct store *store, const struct session *s,
@@ -25,9 +28,10 @@ int session_record_put(struct store *store, const struct session *s,
 	record_key(s, name);
 	id_hex(key, AUTH_KEY, hex);
 	json_t *record = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I}", "version",
-		RECORD_VERSION, "session", s->handle, "principal", s->principal, "provider",
-		s->sandbox->provider->name, "sandbox", s->sandbox_id, "ref", s->sandbox->ref, "key",
-		hex, "implicit", s->implicit, "created_us", (json_int_t)s->created_us);
+		RECORD_VERSION, "session", s->handle, "principal", s->principal ? s->principal : "",
+		"provider", s->sandbox->provider->name, "sandbox", s->sandbox_id, "ref",
+		s->sandbox->ref, "key", hex, "implicit", s->implicit, "created_us",
+		(json_int_t)s->created_us);
 	char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
 	int r = text ? store->ops->put(store, name, text, strlen(text), err)
 		     : err_set(err, ERR_INTERNAL, EILSEQ, "a session's record is no valid text");
@@ -39,11 +43,23 @@ int session_record_put(struct store *store, const struct session *s,
 	return r;
 }
 
+static void remove_record(struct store *store, const char *name)
+{
+	struct err err;
+	if (store->ops->remove(store, name, &err) < 0)
+		log_warning("the record of a closed session stays: %s", err.text);
+}
+
 void session_record_remove(struct store *store, const struct session *s)
 {
 	char name[RECORD_KEY];
-	struct err err;
 	record_key(s, name);
-	if (store->ops->remove(store, name, &err) < 0)
-		log_warning("the record of a closed session stays: %s", err.text);
+	remove_record(store, name);
+}
+
+void session_record_remove_pooled(struct store *store, const struct session *s)
+{
+	char name[RECORD_KEY];
+	(void)snprintf(name, sizeof(name), "pool/%s", s->sandbox_id);
+	remove_record(store, name);
 }

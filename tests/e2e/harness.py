@@ -124,8 +124,11 @@ class Place:
         return [*self.prefix, os.path.join(self.bin, "scb"), *arguments]
 
     def serve(self, *arguments, **env):
-        """Starts `scb serve`; the client is not initialized yet. Its pid is the broker's."""
+        """Starts `scb serve`; the client is not initialized yet. Its pid is the broker's. Nothing is
+        kept ready unless the test asks for it: what there is, is counted."""
         env = self.environment(**env)
+        if not any(argument.startswith("pool=") for argument in arguments):
+            arguments = (*arguments, "--limit", "pool=0")
         client = Client(self.command("serve", *arguments), env, cwd=self.home)
         if "--solo" not in arguments:
             state = os.path.join(env.get("XDG_STATE_HOME", self.state), "scb")

@@ -58,6 +58,7 @@ static int setup(void **state)
 		.agent_path = live.agent_path,
 		.kernels_dir = live.kernels_dir,
 	};
+	policy_limits(got.config.policy)->pool = 0; /* test-pool.c has it */
 	assert_int_equal(audit_open(got.audit_path, &got.config.audit, &err), 0);
 	assert_int_equal(store_file_open(got.state_dir, &got.config.store, &err), 0);
 	got.all = sessions_new(&got.config);

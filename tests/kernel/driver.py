@@ -1,4 +1,4 @@
-"""Drives a real kernel over a socketpair, as the agent does."""
+"""Drives the real Python kernel over a socketpair, as the agent does."""
 
 import os
 import shutil
@@ -61,13 +61,11 @@ class Result:
 
 
 class Kernel:
-    def __init__(self, plain=False, argv=None):
-        """The Python kernel, or the program that argv names."""
+    def __init__(self, plain=False):
         self._top = tempfile.mkdtemp(prefix="scb-kernel-test-")
         self.cwd, tmp = os.path.join(self._top, "work"), os.path.join(self._top, "tmp")
         os.mkdir(self.cwd)
         os.mkdir(tmp)
-        self._errors = "replace" if argv else "strict"  # bash's own messages are not always text
         ours, theirs = socket.socketpair()
         self._files = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
         self._at = [0, 0]
@@ -80,7 +78,7 @@ class Kernel:
         }
         # -S hides Debian's packages, IPython and pandas among them.
         self.process = subprocess.Popen(
-            argv or [PYTHON] + (["-S"] if plain else []) + ["-B", KERNEL],
+            [PYTHON] + (["-S"] if plain else []) + ["-B", KERNEL],
             cwd=self.cwd,
             env=environment,
             pass_fds=[theirs.fileno()],
@@ -154,7 +152,7 @@ class Kernel:
             size = os.fstat(file.fileno()).st_size
             data = os.pread(file.fileno(), size - self._at[i], self._at[i])
             self._at[i] += len(data)
-            texts.append(data.decode("utf-8", self._errors))
+            texts.append(data.decode())
         return texts
 
     def run(self, code, stdin=None):

@@ -6,21 +6,19 @@
 static const struct arg args[] = {
 	{"code", ARG_TEXT, .required = true, .min = 1, .max = LIMIT_CODE},
 	{"language", ARG_TEXT, .max = 20, .choices = exec_languages,
-		.description = "default: that of the kernel, else python"},
+		.description = "default python"},
 	{"kernel", ARG_TEXT, .min = 1, .max = 32,
-		.description = "name of a separate interpreter with its own state"},
+		.description = "name of a separate interpreter with its own variables"},
 	RUN_ARGS,
 };
 
 static void run(struct call *c)
 {
 	const char *language = args_text(c->args, "language");
-	const char *kernel = args_text(c->args, "kernel");
 	struct exec_request req = {
 		.kind = JOB_KIND_CELL,
-		.language =
-			language ? language : exec_language_of(session_exec(c->session), kernel),
-		.kernel = kernel,
+		.language = language ? language : "python",
+		.kernel = args_text(c->args, "kernel"),
 		.code = args_text(c->args, "code"),
 	};
 	run_start(c, &req);
@@ -30,11 +28,11 @@ const struct tool tool_run_code = {
 	.name = "run_code",
 	.title = "Run code",
 	.description =
-		"Run code in a live interpreter that keeps its state between calls. python: the "
-		"last expression's value is shown, matplotlib figures are returned without show(). "
-		"shell: bash; folder, variables, functions stay, also after exit or set -e. "
+		"Run Python in a live interpreter: variables stay between calls, the last "
+		"expression's value is shown, matplotlib figures are returned without show(). "
 		"Mounted data is under /mnt, scratch files in /workspace (the current directory). "
-		"No network. Cells of one interpreter run one after the other.",
+		"No "
+		"network. Cells of one interpreter run one after the other.",
 	.args = {.args = args, .n_args = ARRAY_SIZE(args)},
 	.result = render_fields,
 	.session = TOOL_SESSION_SELF,
