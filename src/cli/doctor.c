@@ -1,7 +1,11 @@
 /* doctor.c: `scb doctor`: what can make sandboxes here, really tried, and what to do where it
  * cannot. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -9,6 +13,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/start.h"
 #include "mcp/build.h"
 #include "policy/policy.h"
 #include "provider/provider.h"
@@ -91,8 +96,8 @@ static void warn_of_limits(const struct provider *p)
 		cpu ? "" : "CPU time is not limited. ",
 		p == &provider_local
 			? ""
-			: "Real limits need a control group (cgroup v2) that is delegated to you: "
-			  "start scb with `systemd-run --user --scope -p Delegate=yes scb serve`.");
+			: "Real limits need a control group (cgroup v2) that is delegated to you "
+			  "(Delegate=yes); the broker asks your systemd manager for it.");
 	print_wrapped(text, 4);
 }
 
@@ -118,17 +123,90 @@ static bool examine(const struct provider *p, const char *remark, struct policy 
 	return usable;
 }
 
-static const struct option_table options[] = {{0}};
+/* Runs argv to its end. Its exit status, or -1. */
+static int run(char *const *argv, bool quiet)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int status = -1;
+	(void)posix_spawn_file_actions_init(&actions);
+	if (quiet)
+		(void)posix_spawn_file_actions_addopen(
+			&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	int r = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	while (r == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return r == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* What holds for the broker holds in its scope: looks from there. True, and the exit status, where
+ * that could be done. */
+static bool run_in_scope(int *ret_status)
+{
+	_cleanup_arglist_ struct arglist trial = {0}, again = {0};
+	if (!start_has_scope())
+		return false;
+	start_scope_args(&trial);
+	arglist_add(&trial, "/bin/true");
+	if (run(trial.v, true) != 0)
+		return false;
+	start_scope_args(&again);
+	arglist_add(&again, "/proc/self/exe");
+	arglist_add(&again, "doctor");
+	arglist_add(&again, "--in-scope");
+	*ret_status = run(again.v, false);
+	return *ret_status >= 0;
+}
+
+/* Where the broker runs, and what is lost where it has no scope of its own. */
+static void examine_broker(bool in_scope, const struct colours *k)
+{
+	(void)printf(
+		"%sbroker%s: one for all hosts of a user and state directory, started by the first "
+		"of them\n",
+		k->bold, k->off);
+	if (in_scope)
+		print_wrapped("it runs in a scope of its own of your systemd manager, with control "
+			      "groups for its sandboxes",
+			4);
+	else if (geteuid() != 0)
+		print_wrapped(
+			"warning: no systemd manager of yours can be asked for a scope "
+			"($XDG_RUNTIME_DIR/systemd/private). The broker stays in the control group "
+			"of the host that starts it: where that group is ended as a whole (a "
+			"service that is stopped, a session that is logged out), broker and "
+			"sandboxes end with it; and its sandboxes have no control groups. Log in "
+			"so that one is started, or have it run always: `loginctl enable-linger`.",
+			4);
+	(void)printf("\n");
+}
+
+static int set_in_scope(void *user, const char *value, struct err *err)
+{
+	(void)value;
+	(void)err;
+	*(bool *)user = true;
+	return 0;
+}
+
+/* Given by itself. */
+static const struct option_def own_options[] = {{"--in-scope", NULL, set_in_scope}, {0}};
 
 int cli_doctor(int argc, char **argv)
 {
 	const struct colours k = choose_colours();
 	_cleanup_free_ char *chosen = NULL;
 	struct err err = {0};
+	bool in_scope = false;
+	int status;
+	const struct option_table options[] = {{own_options, &in_scope}, {0}};
 	if (options_want_help(argc, argv, options))
 		return cli_help();
 	if (options_parse(argc, argv, options, NULL, &err) < 0)
 		return cli_failed(&err);
+	if (!in_scope && run_in_scope(&status))
+		return status;
 
 	bool any = false;
 	struct policy *policy = policy_new_default();
@@ -142,6 +220,7 @@ int cli_doctor(int argc, char **argv)
 	}
 	(void)examine(&provider_local, " (no boundary: for tests only, never chosen by itself)",
 		policy, &k);
+	examine_broker(in_scope, &k);
 	const struct provider *named = NULL;
 	bool wrong = provider_select(getenv("BROKER_PROVIDER"), &named, &err) < 0 &&
 		     err.code == ERR_INVALID_ARGUMENT;

@@ -57,13 +57,19 @@ static char *program(void)
 	return xstrdup(access(path, X_OK) == 0 ? path : "/proc/self/exe");
 }
 
+void start_scope_args(struct arglist *a)
+{
+	static const char *const args[] = {SYSTEMD_RUN, "--user", "--scope", "--quiet", "--collect",
+		"-p", "Delegate=yes", "--description=Sandbox Compute Broker", "--"};
+	for (size_t i = 0; i < ARRAY_SIZE(args); i++)
+		arglist_add(a, args[i]);
+}
+
 static void make_argv(struct starting *s, bool scope)
 {
 	_cleanup_free_ char *self = program();
-	static const char *const wrapper[] = {SYSTEMD_RUN, "--user", "--scope", "--quiet",
-		"--collect", "-p", "Delegate=yes", "--description=Sandbox Compute Broker", "--"};
-	for (size_t i = 0; scope && i < ARRAY_SIZE(wrapper); i++)
-		arglist_add(&s->argv, wrapper[i]);
+	if (scope)
+		start_scope_args(&s->argv);
 	arglist_add(&s->argv, self);
 	arglist_add(&s->argv, "broker");
 	arglist_add_option(&s->argv, "--state", s->state);

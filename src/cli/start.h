@@ -19,5 +19,8 @@ int start_broker(
 void start_ready(void);
 void start_failed(const struct err *err);
 
-/* Does this user have a systemd manager, to give the broker a control group of its own? */
+/* Does this user have a systemd manager, to give the broker a control group of its own? Root needs
+ * none. */
 bool start_has_scope(void);
+/* Adds what runs a program in such a scope. */
+void start_scope_args(struct arglist *a);
