@@ -195,6 +195,8 @@ static struct call *find_call(struct mcp_conn *c, const json_t *id)
 	return NULL;
 }
 
+static void on_tick(uv_timer_t *t);
+
 static void start_call(struct mcp_conn *c, const struct mcp_message *message,
 	const struct jsonrpc_msg *m, const struct mcp_envelope *envelope)
 {
@@ -212,6 +214,9 @@ static void start_call(struct mcp_conn *c, const struct mcp_message *message,
 		conn_error(c, message->number, &e);
 		return;
 	}
+	uv_timer_t *ticker = &c->server->ticker;
+	if (!uv_is_active((uv_handle_t *)ticker))
+		(void)uv_timer_start(ticker, on_tick, TICK_MS, TICK_MS);
 	call_start(c, message, m, envelope);
 }
 
@@ -286,12 +291,16 @@ static void on_tick(uv_timer_t *t)
 {
 	struct mcp_server *s = t->data;
 	uint64_t now_us = clock_monotonic_us();
+	bool any = false;
 	list_for_each (c, next_conn, &s->conns, struct mcp_conn, link) {
+		any = any || c->n_calls > 0;
 		if (c->transport->congested(c->transport))
 			continue;
 		list_for_each (call, next, &c->calls, struct call, link)
 			call_progress(call, now_us);
 	}
+	if (!any) /* a broker without work sleeps */
+		(void)uv_timer_stop(t);
 }
 
 struct mcp_server *mcp_server_new(const struct mcp_config *config)
@@ -303,7 +312,6 @@ struct mcp_server *mcp_server_new(const struct mcp_config *config)
 	s->keys = idempotency_new(config->store);
 	(void)uv_timer_init(config->loop, &s->ticker);
 	s->ticker.data = s;
-	(void)uv_timer_start(&s->ticker, on_tick, TICK_MS, TICK_MS);
 	uv_unref((uv_handle_t *)&s->ticker);
 	follow_restored(s);
 	return s;
