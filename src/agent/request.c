@@ -112,6 +112,9 @@ static bool take_tag(const struct tlv *t, struct request *q)
 	case TAG_MTIME_US:
 		q->has_expected = true;
 		return take_number(t, UINT64_MAX, &q->expected_mtime_us);
+	case TAG_COUNT:
+		q->has_count = true;
+		return take_number(t, UINT64_MAX, &q->count);
 	case TAG_APPEND:
 		return take_bool(t, &q->append);
 	case TAG_PARENTS:

@@ -24,6 +24,8 @@ struct request {
 	bool has_expected;       /* WRITE: only to a file of this size and time */
 	uint64_t expected_size, expected_mtime_us;
 	bool append, parents, replace, recursive, stable;
+	bool has_count; /* WRITE: the broker's own number, which END repeats */
+	uint64_t count;
 	uint32_t mode; /* 0: none given */
 	uint32_t depth, limit;
 	uint8_t *pattern;

@@ -218,6 +218,8 @@ static void writing_finish(struct writing *w)
 	}
 	_cleanup_buf_ struct buf b = BUF_INIT(KIB);
 	CHECK(request_describe(&b, &st) == 0);
+	if (w->q.has_count)
+		CHECK(tlv_u64(&b, TAG_COUNT, w->q.count) == 0);
 	stream_end(w->s, WIRE_OK, &b);
 	writing_free(w);
 }

@@ -46,8 +46,8 @@ enum wire_op {
 	OP_FILE_LIST = 33,
 	/* PATH, OFFSET, LENGTH, STABLE → DATA, END: SIZE, LENGTH, MODE, MTIME_US */
 	OP_FILE_READ = 34,
-	/* PATH, OFFSET or APPEND or neither (replace), MODE, PARENTS; DATA until FIN → END:
-	 * SIZE */
+	/* PATH, OFFSET or APPEND or neither (replace), MODE, PARENTS, COUNT; DATA until FIN → END:
+	 * SIZE, COUNT as it was given */
 	OP_FILE_WRITE = 35,
 	/* PATH, PARENTS → END */
 	OP_FILE_MKDIR = 36,
