@@ -1,0 +1,313 @@
+/* Delivery ids across a broker's death, for every tool and action: what a request does it does
+ * once, and its answer is the same, whether it is delivered once, twice, or again to the next
+ * broker. Real brokers, killed with SIGKILL; a real sandbox.
+ *
+ *   test-deliver PROVIDER AGENT KERNELS-DIR */
+#include "mortal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+
+/* ---- messages ---- */
+
+static char job[ID_TEXT_SIZE]; /* that an answer named last, and not as done: @J */
+static int turn;               /* @N: each row is run twice */
+
+static char *replace(char *text, const char *what, const char *with)
+{
+	char *at = strstr(text, what);
+	if (!at)
+		return text;
+	char *more = xasprintf("%.*s%s%s", (int)(at - text), text, with, at + strlen(what));
+	free(text);
+	return replace(more, what, with);
+}
+
+static json_t *parse(const char *text)
+{
+	char n[8];
+	(void)snprintf(n, sizeof(n), "%d", turn);
+	char *full =
+		replace(replace(replace(xstrdup(text), "@S", mortal.session), "@J", job), "@N", n);
+	json_error_t error;
+	json_t *o = json_loads(full, 0, &error);
+	if (!o)
+		fail_msg("%s: %s", full, error.text);
+	free(full);
+	return o;
+}
+
+static json_t *request(uint64_t number, const char *tool, const char *args)
+{
+	return json_pack("{s:s,s:I,s:s,s:{s:s,s:o}}", "jsonrpc", "2.0", "id", (json_int_t)number,
+		"method", "tools/call", "params", "name", tool, "arguments", parse(args));
+}
+
+static const json_t *structured(const json_t *answer)
+{
+	return json_object_get(json_object_get(answer, "result"), "structuredContent");
+}
+
+static void note_job(const json_t *answer)
+{
+	const json_t *o = structured(answer);
+	const char *j = json_string_value(json_object_get(o, "job"));
+	const char *status = json_string_value(json_object_get(o, "status"));
+	if (j && !(status && strcmp(status, "done") == 0))
+		(void)snprintf(job, sizeof(job), "%s", j);
+}
+
+/* Told once, answered once. */
+static json_t *call(const char *tool, const char *args)
+{
+	bool lost;
+	json_t *m = request(++mortal.number, tool, args);
+	mortal_send(mortal.number, false, MORTAL_TELLS, m);
+	json_decref(m);
+	json_t *answer = mortal_end(mortal.number, &lost);
+	assert_false(lost);
+	note_job(answer);
+	return answer;
+}
+
+static bool says(const json_t *answer, const char *text)
+{
+	char *all = json_dumps(answer, JSON_COMPACT);
+	bool found = strstr(all, text);
+	if (!found)
+		print_error("not in it: %s\n%s\n", text, all);
+	free(all);
+	return found;
+}
+
+/* ---- the table ---- */
+
+struct row {
+	const char *tool, *args;
+	const char *answer; /* stands in the answer, both times */
+	/* What comes before, and what shows that it was done once: "tool args", and what must stand
+	 * in that answer. */
+	const char *before[3][2];
+	const char *after[4][3];
+	bool varies; /* the answer tells of the moment: times, what is in use */
+};
+
+static const struct row rows[] = {
+	{"run_code", "{\"code\": \"n = globals().get('n', 0) + 1; print('ran'); n\"}",
+		"\"text/plain\":\"@N\"", .after = {{"run_code", "{\"code\": \"n\"}", ":\"@N\""}}},
+	{"run_code",
+		"{\"code\": \"m = globals().get('m', '') + input() + input(); m\","
+		" \"stdin\": \"one\\ntwo\\n\", \"idempotency_key\": \"k@N\"}",
+		"onetwo",
+		.after = {{"run_code", "{\"code\": \"len(m)\"}", ":\"6\""},
+			{"run_code",
+				"{\"code\": \"m = globals().get('m', '') + input() + input(); m\","
+				" \"stdin\": \"one\\ntwo\\n\", \"idempotency_key\": \"k@N\"}",
+				"onetwo"},
+			{"run_code", "{\"code\": \"k = len(m); m = ''; k\"}", ":\"6\""}}},
+	{"run_code", "{\"code\": \"1/0\", \"kernel\": \"other\"}", "ZeroDivisionError",
+		.varies = false},
+	{"run_command", "{\"command\": \"echo x >> ran@N; echo done; exit 3\"}", "\"exitCode\":3",
+		.after = {{"run_command", "{\"command\": \"wc -l < ran@N\"}", "\"stdout\":\"1"}}},
+	{"run_command", "{\"command\": \"cat >> fed@N; wc -c < fed@N\", \"stdin\": \"0123456789\"}",
+		"10",
+		.after = {{"files", "{\"action\": \"stat\", \"path\": \"fed@N\"}",
+			"\"bytes\":10,"}}},
+	{"run_command", "{\"command\": \"echo begun; sleep 60\", \"wait_s\": 0.2}", "running",
+		.after = {{"job", "{\"action\": \"signal\", \"job\": \"@J\"}", "signalled"}},
+		.varies = true},
+	{"job", "{\"action\": \"wait\", \"job\": \"@J\"}", "waited for",
+		.before = {{"run_command",
+			"{\"command\": \"sleep 0.3; echo waited for\", \"wait_s\": 0}"}}},
+	{"job", "{\"action\": \"read\", \"job\": \"@J\"}", "to be read",
+		.before = {{"run_command",
+				   "{\"command\": \"echo to be read; sleep 0.2\", \"wait_s\": 0}"},
+			{"run_command", "{\"command\": \"sleep 0.5\"}"}}},
+	{"job", "{\"action\": \"list\"}", "listed@N",
+		.before = {{"run_command", "{\"command\": \"echo listed@N\"}"}}},
+	{"job", "{\"action\": \"input\", \"job\": \"@J\", \"input\": \"abc\"}", "3 of 3",
+		.before = {{"run_command",
+			"{\"command\": \"cat\", \"stdin_open\": true, \"wait_s\": 0}"}},
+		.after = {{"job", "{\"action\": \"input\", \"job\": \"@J\", \"close\": true}",
+				  "closed"},
+			{"job", "{\"action\": \"wait\", \"job\": \"@J\"}", "\"stdout\":\"abc\""}}},
+	{"job", "{\"action\": \"signal\", \"job\": \"@J\", \"signal\": \"USR1\"}", "signalled",
+		.before = {{"run_command",
+				   "{\"command\": \"trap 'echo hit >> hits@N' USR1; touch ready@N;"
+				   " until [ -e stop@N ]; do sleep 0.05; done\", \"wait_s\": 0}"},
+			{"run_command",
+				"{\"command\": \"until [ -e ready@N ]; do sleep 0.02; done\"}"}},
+		.after = {{"run_command",
+			"{\"command\": \"sleep 0.3; wc -l < hits@N; touch stop@N\"}",
+			"\"stdout\":\"1"}}},
+	{"job", "{\"action\": \"signal\", \"job\": \"@J\"}", "signalled",
+		.before = {{"run_command", "{\"command\": \"sleep 60\", \"wait_s\": 0}"}},
+		.after = {{"job", "{\"action\": \"wait\", \"job\": \"@J\"}", "cancelled"}}},
+	{"files", "{\"action\": \"write\", \"path\": \"w@N\", \"content\": \"1 1 1\"}", "written",
+		.after = {{"files", "{\"action\": \"read\", \"path\": \"w@N\"}", "\"1 1 1\""}}},
+	{"files",
+		"{\"action\": \"write\", \"path\": \"w@N\", \"content\": \"+\", \"append\": true}",
+		"6 bytes now",
+		.after = {{"files", "{\"action\": \"read\", \"path\": \"w@N\"}", "\"1 1 1+\""}}},
+	{"files", "{\"action\": \"write\", \"path\": \"w@N\", \"content\": \"2\", \"offset\": 2}",
+		"6 bytes now",
+		.after = {{"files", "{\"action\": \"read\", \"path\": \"w@N\"}", "\"1 2 1+\""}}},
+	{"files",
+		"{\"action\": \"edit\", \"path\": \"w@N\", \"old_text\": \"2\","
+		" \"new_text\": \"22\"}",
+		"1 replaced",
+		.after = {{"files", "{\"action\": \"read\", \"path\": \"w@N\"}", "\"1 22 1+\""}}},
+	{"files",
+		"{\"action\": \"edit\", \"path\": \"w@N\", \"old_text\": \"1\","
+		" \"new_text\": \"11\", \"all\": true}",
+		"2 replaced",
+		.after = {{"files", "{\"action\": \"read\", \"path\": \"w@N\"}", "\"11 22 11+\""}}},
+	{"files",
+		"{\"action\": \"edit\", \"path\": \"w@N\", \"old_text\": \"nowhere\","
+		" \"new_text\": \"x\"}",
+		"isError", .varies = false},
+	{"files", "{\"action\": \"list\"}", "w@N", .varies = false},
+	{"files", "{\"action\": \"stat\", \"path\": \"w@N\"}", "file", .varies = false},
+	{"files", "{\"action\": \"read\", \"path\": \"w@N\"}", "11 22", .varies = false},
+	{"files", "{\"action\": \"search\", \"name\": \"w@N\"}", "w@N", .varies = false},
+	{"files", "{\"action\": \"mkdir\", \"path\": \"d@N/e\"}", "made",
+		.after = {{"files", "{\"action\": \"stat\", \"path\": \"d@N/e\"}", "directory"}}},
+	{"files", "{\"action\": \"move\", \"path\": \"w@N\", \"target\": \"d@N/w\"}", "moved",
+		.after = {{"files", "{\"action\": \"read\", \"path\": \"d@N/w\"}", "11 22"}}},
+	{"files", "{\"action\": \"delete\", \"path\": \"d@N\", \"recursive\": true}", "deleted",
+		.after = {{"files", "{\"action\": \"stat\", \"path\": \"d@N\"}", "isError"}}},
+	{"present_output", "{\"path\": \"p.txt\", \"title\": \"A title\"}", "resource://",
+		.before = {{"files",
+			"{\"action\": \"write\", \"path\": \"p.txt\", \"content\": \"for you\"}"}}},
+	{"present_output", "{\"path\": \"missing\"}", "isError", .varies = false},
+	{"session", "{\"action\": \"info\"}", "@S", .varies = true},
+	{"session", "{\"action\": \"list\"}", "@S", .varies = true},
+	{"session", "{\"action\": \"interrupt\"}", "interrupted",
+		.before = {{"run_code", "{\"code\": \"kept = 5; import time; time.sleep(60)\","
+					" \"wait_s\": 0.5}"}},
+		.after = {{"job", "{\"action\": \"wait\", \"job\": \"@J\"}", "KeyboardInterrupt"},
+			{"run_code", "{\"code\": \"kept\"}", ":\"5\""}}},
+	{"session", "{\"action\": \"restart\"}", "restarted",
+		.before = {{"run_code", "{\"code\": \"gone = 1\"}"}},
+		.after = {{"run_code", "{\"code\": \"again = 1; 'gone' in globals()\"}", "False"}}},
+	{"session", "{\"action\": \"open\"}", "s-", .varies = true},
+};
+
+/* The same but for what tells of the moment. */
+static void same(const json_t *first, const json_t *second, const struct row *row)
+{
+	char *a = json_dumps(first, JSON_COMPACT | JSON_SORT_KEYS);
+	char *b = json_dumps(second, JSON_COMPACT | JSON_SORT_KEYS);
+	if (row->varies) {
+		const char *s = json_string_value(json_object_get(structured(first), "session"));
+		const char *t = json_string_value(json_object_get(structured(second), "session"));
+		if (s || t)
+			assert_string_equal(s, t);
+	} else {
+		assert_string_equal(a, b);
+	}
+	free(a);
+	free(b);
+}
+
+static void again(const struct row *row, enum mortal_fate fate)
+{
+	bool lost;
+	for (size_t i = 0; i < ARRAY_SIZE(row->before) && row->before[i][0]; i++)
+		json_decref(call(row->before[i][0], row->before[i][1]));
+
+	json_t *m = request(++mortal.number, row->tool, row->args);
+	mortal_send(mortal.number, false, fate, m);
+	json_t *first = mortal_end(mortal.number, &lost);
+	assert_true(lost);
+	if (fate == MORTAL_DIES) {
+		mortal_kill();
+		mortal_start();
+	}
+	mortal_send(mortal.number, true, MORTAL_TELLS, m);
+	json_t *second = mortal_end(mortal.number, &lost);
+	assert_false(lost);
+	json_decref(m);
+
+	char *expected = replace(
+		replace(xstrdup(row->answer), "@S", mortal.session), "@N", turn == 1 ? "1" : "2");
+	assert_true(says(first, expected) && says(second, expected));
+	free(expected);
+	same(first, second, row);
+	note_job(second);
+	json_decref(first);
+	json_decref(second);
+	for (size_t i = 0; i < ARRAY_SIZE(row->after) && row->after[i][0]; i++) {
+		char *text = replace(xstrdup(row->after[i][2]), "@N", turn == 1 ? "1" : "2");
+		json_t *answer = call(row->after[i][0], row->after[i][1]);
+		assert_true(says(answer, text));
+		json_decref(answer);
+		free(text);
+	}
+}
+
+static void a_row(void **state)
+{
+	const struct row *row = *state;
+	for (turn = 1; turn <= 1; turn++)
+		again(row, turn == 1 ? MORTAL_KEEPS : MORTAL_DIES);
+}
+
+/* ---- what is on record ---- */
+
+/* Each event of a delivery and of a job stands there once, and each beginning has its end. */
+static void the_record_is_of_one_run(void **state)
+{
+	(void)state;
+	static char line[256 * 1024];
+	json_t *seen = json_object();
+	FILE *f = fopen(mortal.audit_path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		json_t *o = json_loads(line, 0, NULL);
+		assert_non_null(o);
+		const char *event = json_string_value(json_object_get(o, "event"));
+		const char *subject = json_string_value(
+			json_object_get(o, strncmp(event, "exec.", 5) == 0 ? "job" : "delivery"));
+		if (subject && strncmp(event, "session.", 8) != 0) {
+			char *key = xasprintf("%s %s", event, subject);
+			if (json_object_get(seen, key))
+				fail_msg("twice: %s", line);
+			json_object_set_new(seen, key, json_true());
+			free(key);
+		}
+		json_decref(o);
+	}
+	fclose(f);
+	const char *key;
+	json_t *v;
+	json_object_foreach (seen, key, v) {
+		char *end = replace(
+			replace(xstrdup(key), "tool.call", "tool.end"), "exec.start", "exec.end");
+		if (!json_object_get(seen, end))
+			fail_msg("%s, but not %s", key, end);
+		free(end);
+	}
+	assert_true(json_object_size(seen) > 4 * ARRAY_SIZE(rows));
+	json_decref(seen);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+	if (mortal_begin(argc, argv, &status) < 0)
+		return status;
+	struct CMUnitTest tests[ARRAY_SIZE(rows) + 1];
+	char names[ARRAY_SIZE(rows)][100];
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "%s %.80s", rows[i].tool, rows[i].args);
+		tests[i] = (struct CMUnitTest){
+			.name = names[i], .test_func = a_row, .initial_state = (void *)&rows[i]};
+	}
+	tests[ARRAY_SIZE(rows)] = (struct CMUnitTest)cmocka_unit_test(the_record_is_of_one_run);
+	return cmocka_run_group_tests_name(
+		"every tool and action", tests, mortal_set_up, mortal_tear_down);
+}
