@@ -196,6 +196,10 @@ static void open_parts(void)
 static _Noreturn void be_broker(int fd)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* cmocka's handlers are the test's */
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+		(void)signal(faults[i], SIG_DFL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	b.fd = fd;
 	CHECK(uv_loop_init(&b.loop) == 0);
