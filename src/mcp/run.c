@@ -326,6 +326,8 @@ void run_start(struct call *c, struct exec_request *req)
 		call_fail(c, &err);
 		return;
 	}
+	if (req->kind == JOB_KIND_CELL && !req->language)
+		req->language = exec_language_of(session_exec(c->session), req->kernel);
 
 	struct run *r = run_new(c);
 	r->kind = req->kind;

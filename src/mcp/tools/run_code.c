@@ -6,18 +6,17 @@
 static const struct arg args[] = {
 	{"code", ARG_TEXT, .required = true, .min = 1, .max = LIMIT_CODE},
 	{"language", ARG_TEXT, .max = 20, .choices = exec_languages,
-		.description = "default python"},
+		.description = "default: that of the kernel, else python"},
 	{"kernel", ARG_TEXT, .min = 1, .max = 32,
-		.description = "name of a separate interpreter with its own variables"},
+		.description = "name of a separate interpreter with its own state"},
 	RUN_ARGS,
 };
 
 static void run(struct call *c)
 {
-	const char *language = args_text(c->args, "language");
 	struct exec_request req = {
 		.kind = JOB_KIND_CELL,
-		.language = language ? language : "python",
+		.language = args_text(c->args, "language"),
 		.kernel = args_text(c->args, "kernel"),
 		.code = args_text(c->args, "code"),
 	};
@@ -28,11 +27,11 @@ const struct tool tool_run_code = {
 	.name = "run_code",
 	.title = "Run code",
 	.description =
-		"Run Python in a live interpreter: variables stay between calls, the last "
-		"expression's value is shown, matplotlib figures are returned without show(). "
+		"Run code in a live interpreter that keeps its state between calls. python: the "
+		"last expression's value is shown, matplotlib figures are returned without show(). "
+		"shell: bash; folder, variables, functions stay, also after exit or set -e. "
 		"Mounted data is under /mnt, scratch files in /workspace (the current directory). "
-		"No "
-		"network. Cells of one interpreter run one after the other.",
+		"No network. Cells of one interpreter run one after the other.",
 	.args = {.args = args, .n_args = ARRAY_SIZE(args)},
 	.result = render_fields,
 	.session = TOOL_SESSION_SELF,
