@@ -165,6 +165,24 @@ typedef void (*exec_read_fn)(void *user, struct exec_read *r, const struct err *
 struct exec_call *exec_read(struct exec *x, const char *job, enum wire_channel channel,
 	uint64_t offset, uint64_t length, exec_read_fn done, void *user);
 
+struct exec_hit {
+	enum wire_channel channel;
+	uint64_t offset; /* of the pattern, in its stream */
+	char *text;      /* the line around it, as far as it was sent */
+};
+struct exec_found {
+	struct exec_hit *hits;
+	size_t n;
+	bool more; /* LIMIT was reached: go on in next_channel at next_offset */
+	enum wire_channel next_channel;
+	uint64_t next_offset;
+};
+typedef void (*exec_search_fn)(void *user, const struct exec_found *f, const struct err *err);
+/* Looks for literal bytes (1 to LIMIT_PATTERN of them) in what is kept of a job's output, one hit a
+ * line, at most limit (≤ LIMIT_SEARCH_HITS). offset: where to begin in the first of the streams. */
+struct exec_call *exec_search(struct exec *x, const char *job, enum wire_channel channel,
+	uint64_t offset, const char *pattern, uint64_t limit, exec_search_fn done, void *user);
+
 typedef void (*exec_input_fn)(void *user, uint64_t accepted, const struct err *err);
 struct exec_call *exec_input(struct exec *x, const char *job, const void *p, size_t n,
 	bool close_after, const uint8_t *tag, exec_input_fn done, void *user);

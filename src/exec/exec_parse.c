@@ -14,6 +14,7 @@
 #define MESSAGE_MAX   (16 * KIB)
 #define TRACEBACK_MAX (64 * KIB)
 #define COMMAND_MAX   (4 * KIB)
+#define LINE_MAX_     (4 * KIB)
 /* Counts of what repeats. */
 #define NOTES_MAX     32
 #define MIMES_MAX     16
@@ -436,6 +437,47 @@ int exec_parse_read(struct tlv_reader msg, struct exec_read *ret)
 	ret->lost_offset = v.lost_offset;
 	ret->lost_len = v.lost_len;
 	ret->ended = state == JOB_DONE;
+	return 0;
+}
+
+int exec_parse_hit(struct tlv_reader msg, struct exec_hit *ret)
+{
+	struct exec_hit hit = {0};
+	int channel = 0, r = 0;
+	for (struct tlv t; r == 0 && tlv_next(&msg, &t);) {
+		if (t.tag == TAG_CHANNEL)
+			r = number_int(&t, CHANNEL_STDOUT, CHANNEL_STDERR, &channel);
+		else if (t.tag == TAG_OFFSET)
+			r = number(&t, INT64_MAX, &hit.offset);
+		else if (t.tag == TAG_LINE_TEXT)
+			text_once(&t, LINE_MAX_, &hit.text);
+	}
+	if (r < 0 || msg.bad || !channel || !hit.text) {
+		free(hit.text);
+		return -EPROTO;
+	}
+	hit.channel = (enum wire_channel)channel;
+	*ret = hit;
+	return 0;
+}
+
+int exec_parse_found(struct tlv_reader msg, struct exec_found *ret)
+{
+	uint64_t more = 0, offset = 0;
+	int channel = CHANNEL_STDOUT, r = 0;
+	for (struct tlv t; r == 0 && tlv_next(&msg, &t);) {
+		if (t.tag == TAG_MORE)
+			r = number(&t, 1, &more);
+		else if (t.tag == TAG_CHANNEL)
+			r = number_int(&t, CHANNEL_STDOUT, CHANNEL_STDERR, &channel);
+		else if (t.tag == TAG_OFFSET)
+			r = number(&t, INT64_MAX, &offset);
+	}
+	if (r < 0 || msg.bad)
+		return -EPROTO;
+	ret->more = more;
+	ret->next_channel = (enum wire_channel)channel;
+	ret->next_offset = offset;
 	return 0;
 }
 

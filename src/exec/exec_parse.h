@@ -26,4 +26,7 @@ void exec_kernel_done(struct exec_kernel *k);
 int exec_parse_piece(struct tlv_reader msg, struct exec_piece *ret) MUST_CHECK;
 /* The END of OP_JOB_READ; bytes and pieces of *ret are left alone. */
 int exec_parse_read(struct tlv_reader msg, struct exec_read *ret) MUST_CHECK;
+/* A MSG of OP_JOB_SEARCH, and its END, which leaves the hits of *ret alone. */
+int exec_parse_hit(struct tlv_reader msg, struct exec_hit *ret) MUST_CHECK;
+int exec_parse_found(struct tlv_reader msg, struct exec_found *ret) MUST_CHECK;
 int exec_parse_usage(struct tlv_reader msg, struct exec_usage *ret) MUST_CHECK;

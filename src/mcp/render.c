@@ -112,8 +112,8 @@ static void render_output(const struct exec_status *s, const char *name, bool is
 	bool newline = n > 0 && shaped.text[n - 1] == '\n';
 	PUT("%s:\n%s%s", name, shaped.text, newline ? "" : "\n");
 	if (shaped.omitted > 0) {
-		PUT("(%llu byte%s of %s left out: job action=read job=%s stream=%s offset=… to see "
-		    "them)\n",
+		PUT("(%llu byte%s of %s left out: job=%s with action=search pattern=…, or "
+		    "action=read stream=%s offset=…)\n",
 			(unsigned long long)shaped.omitted, str_plural(shaped.omitted), name,
 			s->job, name);
 		json_object_set_new(omitted, name, json_integer((json_int_t)shaped.omitted));

@@ -9,7 +9,7 @@
 #include "exec/shape.h"
 #include "files/files.h"
 
-enum { N_CALLS = 20 };
+enum { N_CALLS = 21 };
 
 struct calls {
 	unsigned done[N_CALLS];
@@ -63,6 +63,14 @@ static void on_simple(void *user, const struct err *err)
 {
 	if (err)
 		valid(err->text);
+	++*(unsigned *)user;
+}
+
+static void on_found(void *user, const struct exec_found *f, const struct err *err)
+{
+	CHECK(!f != !err);
+	for (size_t i = 0; f && i < f->n; i++)
+		valid(f->hits[i].text);
 	++*(unsigned *)user;
 }
 
@@ -134,6 +142,7 @@ static void start_calls(struct exec *x, struct files *f, struct calls *c)
 	(void)exec_run(x, &cell, on_done, d++);
 	(void)exec_wait(x, job, 1000, on_done, d++);
 	(void)exec_read(x, job, CHANNEL_BOTH, 0, 4096, on_read, d++);
+	(void)exec_search(x, job, CHANNEL_BOTH, 0, "x", 20, on_found, d++);
 	(void)exec_read(x, job, CHANNEL_STDOUT, 0, 4096, on_read, d++);
 	(void)exec_input(x, job, "input", 5, true, NULL, on_input, d++);
 	(void)exec_list(x, on_list, d++);

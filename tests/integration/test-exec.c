@@ -160,6 +160,46 @@ static void long_output(void **state)
 	assert_int_equal(got.number, 6);
 }
 
+static void on_found(void *user, const struct exec_found *f, const struct err *err)
+{
+	(void)user;
+	got.text[0] = '\0';
+	for (size_t i = 0, n = 0; f && i < f->n && n < sizeof(got.text); i++)
+		n += (size_t)snprintf(got.text + n, sizeof(got.text) - n, "%d@%d:%s|",
+			f->hits[i].channel, (int)f->hits[i].offset, f->hits[i].text);
+	got.flag = f && f->more;
+	got.number = f ? f->next_offset : 0;
+	live_keep(err);
+}
+
+static void find(enum wire_channel channel, uint64_t offset, const char *pattern, uint64_t limit)
+{
+	(void)exec_search(live.exec, live_job, channel, offset, pattern, limit, on_found, NULL);
+	live_until(&live.answered);
+}
+
+static void searching(void **state)
+{
+	(void)state;
+	live_shell("seq 1 200000; echo wrong 77777 >&2");
+	find(CHANNEL_BOTH, 0, "77777", 20);
+	assert_string_equal(got.text, "1@455550:77777|1@1133328:177777|2@6:wrong 77777|");
+	assert_false(got.flag);
+	find(CHANNEL_BOTH, 0, "77777", 2);
+	assert_string_equal(got.text, "1@455550:77777|1@1133328:177777|");
+	assert_true(got.flag);
+	assert_true(got.number > 1133328);
+	find(CHANNEL_STDOUT, 455551, "77777", 20);
+	assert_string_equal(got.text, "1@1133328:177777|");
+	find(CHANNEL_STDERR, 0, "nothing", 20);
+	assert_string_equal(got.text, "");
+	assert_false(got.flag);
+	assert_int_equal(live.err.code, ERR_NONE);
+	id_new('j', live_job);
+	find(CHANNEL_BOTH, 0, "x", 1);
+	assert_int_equal(live.err.code, ERR_NO_SUCH_JOB);
+}
+
 static void time_limits(void **state)
 {
 	(void)state;
@@ -327,6 +367,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(missing_programs),
 		cmocka_unit_test(standard_input),
 		cmocka_unit_test(long_output),
+		cmocka_unit_test(searching),
 		cmocka_unit_test(time_limits),
 		cmocka_unit_test(same_job_again),
 		cmocka_unit_test(unknown_and_refused),

@@ -284,6 +284,37 @@ static void bundles(void **state)
 	assert_int_equal(v.n_mimes, 0);
 }
 
+static void hits(void **state)
+{
+	(void)state;
+	struct exec_hit h;
+	struct exec_found f = {.n = 3};
+	_cleanup_buf_ struct buf b = BUF_INIT(MIB);
+	u64(&b, TAG_CHANNEL, CHANNEL_STDERR);
+	u64(&b, TAG_OFFSET, 123456789012);
+	str(&b, TAG_LINE_TEXT, "a\xffz");
+	assert_int_equal(exec_parse_hit(tlv_reader(b.data, b.len), &h), 0);
+	assert_int_equal(h.channel, CHANNEL_STDERR);
+	assert_int_equal(h.offset, 123456789012);
+	assert_string_equal(h.text, "a\xEF\xBF\xBDz");
+	free(h.text);
+	u64(&b, TAG_CHANNEL, CHANNEL_BOTH);
+	assert_int_equal(exec_parse_hit(tlv_reader(b.data, b.len), &h), -EPROTO);
+	buf_clear(&b);
+	u64(&b, TAG_CHANNEL, CHANNEL_STDOUT);
+	assert_int_equal(exec_parse_hit(tlv_reader(b.data, b.len), &h), -EPROTO); /* no line */
+
+	buf_clear(&b);
+	u64(&b, TAG_MORE, 1);
+	u64(&b, TAG_CHANNEL, CHANNEL_STDERR);
+	u64(&b, TAG_OFFSET, 7);
+	assert_int_equal(exec_parse_found(tlv_reader(b.data, b.len), &f), 0);
+	assert_true(f.more && f.n == 3 && f.next_offset == 7);
+	assert_int_equal(f.next_channel, CHANNEL_STDERR);
+	u64(&b, TAG_MORE, 2);
+	assert_int_equal(exec_parse_found(tlv_reader(b.data, b.len), &f), -EPROTO);
+}
+
 static void kernels_pieces_reads_usage(void **state)
 {
 	(void)state;
@@ -435,6 +466,7 @@ int main(void)
 		cmocka_unit_test(lengths_and_counts),
 		cmocka_unit_test(texts_are_cut_between_characters),
 		cmocka_unit_test(bundles),
+		cmocka_unit_test(hits),
 		cmocka_unit_test(kernels_pieces_reads_usage),
 		cmocka_unit_test(every_status_has_words),
 		cmocka_unit_test(agent_text),

@@ -208,7 +208,8 @@ static void long_output_is_bounded(void **state)
 	}
 	const char *t = render(&s, 0);
 	assert_true(strlen(t) < LIMIT_ANSWER_TEXT + 2048);
-	has(t, "bytes of stdout left out: job action=read job=j-00000000000000000000000000000001");
+	has(t, "bytes of stdout left out: job=j-00000000000000000000000000000001 with "
+	       "action=search");
 	has(t, "bytes of stderr left out");
 	assert_true(strlen(member("stdout")) > LIMIT_ANSWER_TEXT / 2 - 1024);
 	free_output(&s);

@@ -1,4 +1,5 @@
-/* job.c: jobs that were started by run_code and run_command: wait, read, input, signal, list. */
+/* job.c: jobs that were started by run_code and run_command: wait, read, search, input, signal,
+ * list. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "mcp/base64.h"
 #include "mcp/render.h"
 #include "mcp/run.h"
+#include "mcp/tools/job_search.h"
 
 static const char *const streams[] = {"stdout", "stderr", "both", NULL};
 static const char *const encodings[] = {"text", "base64", NULL};
@@ -18,11 +20,16 @@ static const struct arg args[] = {
 	{"session", ARG_TEXT, .max = 64 * KIB},
 	{"wait_s", ARG_NUMBER, .min = 0, .max = LIMIT_WAIT_S, .description = "wait: default 25"},
 	{"stream", ARG_TEXT, .max = 10, .choices = streams,
-		.description = "read: default stdout; both: in order of arrival"},
-	{"offset", ARG_INTEGER, .max = 9e15, .description = "read: first byte"},
+		.description =
+			"read: default stdout; both: in order of arrival. search: default both"},
+	{"offset", ARG_INTEGER, .max = 9e15, .description = "read, search: first byte"},
 	{"length", ARG_INTEGER, .min = 1, .max = LIMIT_READ_TEXT, .description = "read: bytes"},
 	{"encoding", ARG_TEXT, .max = 10, .choices = encodings,
 		.description = "read: base64 for exact bytes, up to 65536"},
+	{"pattern", ARG_TEXT, .min = 1, .max = LIMIT_PATTERN,
+		.description = "search: literal text, within a line"},
+	{"limit", ARG_INTEGER, .min = 1, .max = LIMIT_SEARCH_HITS,
+		.description = "search: lines; default 20"},
 	{"input", ARG_TEXT, .binary = true, .max = LIMIT_STDIN,
 		.description = "input: text for stdin"},
 	{"close", ARG_BOOLEAN, .description = "input: then end of file"},
@@ -33,6 +40,7 @@ static const struct arg args[] = {
 static const struct arg_action actions[] = {
 	{"wait", {"job"}},
 	{"read", {"job"}},
+	{"search", {"job", "pattern"}},
 	{"input", {"job"}},
 	{"signal", {"job"}},
 	{"list", {NULL}},
@@ -63,6 +71,10 @@ static const struct field result_fields[] = {
 	{"totalBytes", "integer", false, NULL},
 	{"ended", "boolean", false, NULL},
 	{"pieces", "[object]", false, piece_fields},
+	{"hits", "[object]", false, job_hit_fields},
+	{"more", "boolean", false, NULL},
+	{"nextStream", "string", false, NULL},
+	{"nextOffset", "integer", false, NULL},
 	{"jobs", "[object]", false, NULL},
 	{0},
 };
@@ -116,7 +128,7 @@ static void answer_pieces(struct call *c, const struct exec_read *r)
 	uint64_t n = 0;
 	for (size_t i = 0; i < r->n_pieces; i++) {
 		const struct exec_piece *p = &r->pieces[i];
-		const char *stream = p->channel == CHANNEL_STDERR ? "stderr" : "stdout";
+		const char *stream = job_channel_name(p->channel);
 		json_t *text = jsonrpc_text_n(p->p, p->n);
 		call_print(c, "[%s %.3f s] %s%s", stream, (double)p->time_us / (double)USEC_PER_SEC,
 			json_string_value(text), p->n > 0 && p->p[p->n - 1] == '\n' ? "" : "\n");
@@ -173,12 +185,9 @@ static void on_read(void *user, struct exec_read *r, const struct err *err)
 
 static void do_read(struct call *c)
 {
-	const char *stream = args_text(c->args, "stream");
 	const char *encoding = args_text(c->args, "encoding");
 	struct job_state *st = state_new(c);
-	st->channel = !stream || strcmp(stream, "stdout") == 0 ? CHANNEL_STDOUT
-		      : strcmp(stream, "stderr") == 0          ? CHANNEL_STDERR
-							       : CHANNEL_BOTH;
+	st->channel = job_channel(c, CHANNEL_STDOUT);
 	st->base64 = encoding && strcmp(encoding, "base64") == 0;
 	if (st->base64 && st->channel == CHANNEL_BOTH) {
 		call_failf(c, ERR_INVALID_ARGUMENT,
@@ -314,6 +323,8 @@ static void act(struct call *c)
 		run_wait(c, args_text(c->args, "job"), run_wait_us(c), 0);
 	else if (strcmp(c->action, "read") == 0)
 		do_read(c);
+	else if (strcmp(c->action, "search") == 0)
+		job_search(c);
 	else if (strcmp(c->action, "input") == 0)
 		do_input(c);
 	else if (strcmp(c->action, "signal") == 0)
@@ -426,9 +437,8 @@ static bool cancel(struct call *c)
 const struct tool tool_job = {
 	.name = "job",
 	.title = "Jobs",
-	.description = "What runs or ran: wait for a job's result, read its output by offset, give "
-		       "it input, "
-		       "signal or stop it, list the session's jobs.",
+	.description = "What runs or ran: wait for a job's result, read its output by offset, "
+		       "search it, give it input, signal or stop it, list the session's jobs.",
 	.args = {args, ARRAY_SIZE(args), actions, ARRAY_SIZE(actions)},
 	.result = result_fields,
 	.session = TOOL_SESSION_SELF,
