@@ -48,8 +48,8 @@ struct exec_request {
 	size_t n_env;
 	const char *cwd; /* NULL: the workspace */
 	/* a cell */
-	const char *language; /* "python" */
-	const char *kernel;   /* name; NULL: the language's own ("python") */
+	const char *language; /* of exec_languages; NULL: that of the kernel, else the first */
+	const char *kernel;   /* name; NULL: the language's own, called like it */
 	const char *code;
 	/* both */
 	const char *stdin_data; /* NULL: none given */
@@ -225,6 +225,8 @@ struct exec_call *exec_usage(struct exec *x, exec_usage_fn done, void *user);
 
 /* Languages that this build has a kernel for; NULL at the end. */
 extern const char *const exec_languages[];
+/* The language that a cell would run in which names none; kernel may be NULL. */
+const char *exec_language_of(const struct exec *x, const char *kernel);
 /* "exit", "timeout", …; "measured", … */
 const char *exec_reason_name(enum wire_reason r);
 const char *exec_evidence_name(enum wire_evidence e);

@@ -18,12 +18,14 @@ struct exec {
 };
 
 /* What is known here of a kernel, to start it once and to notice that it was replaced. */
+struct exec_language;
 struct exec_kernel_ref {
 	struct list kernels;
 	char *name;
-	bool started;                     /* KERNEL_START was sent and has not failed */
-	bool restart_asked;               /* the next generation is no surprise */
-	uint32_t generation;              /* the highest seen; 0: none */
+	const struct exec_language *language; /* NULL: not known here */
+	bool started;                         /* KERNEL_START was sent and has not failed */
+	bool restart_asked;                   /* the next generation is no surprise */
+	uint32_t generation;                  /* the highest seen; 0: none */
 	char restarted_for[ID_TEXT_SIZE]; /* the job that found this generation instead of the old
 					     one; "": that was no surprise */
 	struct err *start_err;            /* why it could not be started */
@@ -91,9 +93,13 @@ int exec_body_job(struct buf *b, const char *job) MUST_CHECK;
 /* Appends DELIVERY; nothing where tag is NULL. */
 int exec_body_tag(struct buf *b, const uint8_t *tag) MUST_CHECK;
 
-/* The kernel's record; name NULL: the default one. NULL where there are too many names or name is
- * none. */
-struct exec_kernel_ref *exec_kernel_ref(struct exec *x, const char *name);
+/* The record of the kernel with that name, made where there is none. NULL: there are too many, or it
+ * is no name. */
+struct exec_kernel_ref *exec_kernel_named(struct exec *x, const char *name);
+/* The record of the kernel that is to run a cell. language NULL: that of the kernel; name NULL: the
+ * language's own. NULL and err where they do not fit. */
+struct exec_kernel_ref *exec_kernel_ref(
+	struct exec *x, const char *language, const char *name, struct err *err);
 /* Sends KERNEL_START where that is still to be done, or asks the spawner. */
 void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k);
 /* Sends what waited for a kernel. */

@@ -59,7 +59,7 @@ static int job_end(struct exec_call *c, struct tlv_reader msg)
 	j->n_results = 0;
 	struct exec_kernel_ref *k = j->kernel;
 	if (!k && s->kernel)
-		k = exec_kernel_ref(c->exec, s->kernel);
+		k = exec_kernel_named(c->exec, s->kernel);
 	if (k)
 		exec_kernel_seen(k, s);
 	return 0;
@@ -219,21 +219,10 @@ static bool check_request(struct job_call *j, const struct exec_request *req)
 		return false;
 	}
 	CHECK(req->kind == JOB_KIND_CELL && req->code);
-	const char *language = req->language ? req->language : exec_languages[0];
-	bool known = false;
-	for (size_t i = 0; exec_languages[i]; i++)
-		known |= strcmp(exec_languages[i], language) == 0;
-	if (!known) {
-		exec_call_fail(&j->call, ERR_INVALID_ARGUMENT, EINVAL,
-			"language: this build runs python; for anything else use run_command");
-		return false;
-	}
-	j->kernel = exec_kernel_ref(x, req->kernel);
+	struct err err;
+	j->kernel = exec_kernel_ref(x, req->language, req->kernel, &err);
 	if (!j->kernel)
-		exec_call_fail(&j->call, ERR_INVALID_ARGUMENT, EINVAL,
-			"kernel: a name of letters, digits, _ and -, and at most %d kernels a "
-			"session; leave it out to use the default one",
-			LIMIT_KERNELS);
+		exec_call_fail(&j->call, err.code, err.errnum, "%s", err.text);
 	return j->kernel;
 }
 

@@ -11,7 +11,28 @@
 
 #define KERNEL_NAME_MAX 40
 
-const char *const exec_languages[] = {"python", NULL};
+/* ---- languages ---- */
+
+/* What runs a language: a program of the kernels' folder, and what that is run by, if it needs
+ * something. A language's name is also that of its own kernel. */
+struct exec_language {
+	const char *name, *interpreter, *program;
+};
+
+static const struct exec_language languages[] = {
+	{"python", "/usr/bin/python3", "python/kernel.py"},
+	{"shell", NULL, "shell/kernel"},
+};
+
+const char *const exec_languages[] = {"python", "shell", NULL};
+
+static const struct exec_language *find_language(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(languages); i++)
+		if (strcmp(languages[i].name, name) == 0)
+			return &languages[i];
+	return NULL;
+}
 
 /* ---- what is known of a kernel ---- */
 
@@ -23,21 +44,65 @@ static bool kernel_name_valid(const char *name)
 	return n > 0 && n <= KERNEL_NAME_MAX && strspn(name, allowed) == n;
 }
 
-struct exec_kernel_ref *exec_kernel_ref(struct exec *x, const char *name)
+static struct exec_kernel_ref *find_kernel(const struct exec *x, const char *name, size_t *ret_n)
 {
-	size_t n = 0;
-	if (!name)
-		name = exec_languages[0];
+	*ret_n = 0;
 	list_for_each (k, next, &x->kernels, struct exec_kernel_ref, kernels) {
 		if (strcmp(k->name, name) == 0)
 			return k;
-		n++;
+		++*ret_n;
 	}
-	if (n >= LIMIT_KERNELS || !kernel_name_valid(name))
-		return NULL;
-	struct exec_kernel_ref *k = xcalloc(1, sizeof(*k));
+	return NULL;
+}
+
+struct exec_kernel_ref *exec_kernel_named(struct exec *x, const char *name)
+{
+	size_t n;
+	struct exec_kernel_ref *k = find_kernel(x, name, &n);
+	if (k || n >= LIMIT_KERNELS || !kernel_name_valid(name))
+		return k;
+	k = xcalloc(1, sizeof(*k));
 	k->name = xstrdup(name);
+	k->language = find_language(name);
 	list_append(&x->kernels, &k->kernels);
+	return k;
+}
+
+const char *exec_language_of(const struct exec *x, const char *kernel)
+{
+	size_t n;
+	const struct exec_kernel_ref *k = kernel ? find_kernel(x, kernel, &n) : NULL;
+	const struct exec_language *l = k ? k->language : kernel ? find_language(kernel) : NULL;
+	return l ? l->name : languages[0].name;
+}
+
+struct exec_kernel_ref *exec_kernel_ref(
+	struct exec *x, const char *language, const char *name, struct err *err)
+{
+	const struct exec_language *l =
+		find_language(language ? language : exec_language_of(x, name));
+	if (!l) {
+		(void)err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+			"language: this build runs python and shell; for anything else use "
+			"run_command");
+		return NULL;
+	}
+	struct exec_kernel_ref *k = exec_kernel_named(x, name ? name : l->name);
+	if (!k) {
+		(void)err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+			"kernel: a name of letters, digits, _ and -, and at most %d kernels a "
+			"session; leave it out to use the default one",
+			LIMIT_KERNELS);
+		return NULL;
+	}
+	if (k->language && k->language != l) {
+		(void)err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+			"kernel: \"%s\" runs %s; leave it out to use that of %s, or choose another "
+			"name",
+			k->name, k->language->name, l->name);
+		return NULL;
+	}
+	k->language = l;
 	return k;
 }
 
@@ -94,10 +159,12 @@ static const struct exec_call_type start_type = {.end = start_end, .finish = sta
 
 static int start_body(struct buf *b, const struct exec *x, const struct exec_kernel_ref *k)
 {
-	_cleanup_free_ char *program = xasprintf("%s/python/kernel.py", x->kernels_dir);
+	const struct exec_language *l = k->language;
+	_cleanup_free_ char *program = xasprintf("%s/%s", x->kernels_dir, l->program);
 	int r = tlv_str(b, TAG_KERNEL, k->name);
-	r = r ? r : tlv_str(b, TAG_LANGUAGE, "python");
-	r = r ? r : tlv_str(b, TAG_ARGV, "/usr/bin/python3");
+	r = r ? r : tlv_str(b, TAG_LANGUAGE, l->name);
+	if (r == 0 && l->interpreter)
+		r = tlv_str(b, TAG_ARGV, l->interpreter);
 	r = r ? r : tlv_str(b, TAG_ARGV, program);
 	r = r ? r : tlv_str(b, TAG_ENV, "SCB_KERNEL_FD=3");
 	return r ? r : tlv_str(b, TAG_CWD, x->workspace);
@@ -130,7 +197,10 @@ void exec_kernel_start(struct exec *x, struct exec_kernel_ref *k)
 
 void exec_kernel_prepare(struct exec *x)
 {
-	exec_kernel_start(x, exec_kernel_ref(x, NULL));
+	struct err err;
+	struct exec_kernel_ref *k = exec_kernel_ref(x, languages[0].name, NULL, &err);
+	if (k)
+		exec_kernel_start(x, k);
 }
 
 void exec_set_spawner(struct exec *x, const struct exec_spawner *s)
@@ -161,7 +231,8 @@ static void close_fds(int fds[4])
 int exec_kernel_adopt(
 	struct exec *x, const char *kernel, int fds[4], exec_simple_fn done, void *user)
 {
-	struct exec_kernel_ref *k = exec_kernel_ref(x, kernel);
+	struct err err;
+	struct exec_kernel_ref *k = exec_kernel_ref(x, languages[0].name, kernel, &err);
 	int r = !k ? -EINVAL : k->started ? -EEXIST : !link_has(x->link, "adopt") ? -EOPNOTSUPP : 0;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
 	if (r == 0)
@@ -264,7 +335,7 @@ void exec_kernel_restart(
 	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user)
 {
 	const char *name = kernel ? kernel : exec_languages[0];
-	struct exec_kernel_ref *k = exec_kernel_ref(x, name);
+	struct exec_kernel_ref *k = exec_kernel_named(x, name);
 	if (k) {
 		k->restart_asked = k->generation > 0;
 		k->started = false;
