@@ -1,9 +1,10 @@
 /* broker.c: `scb broker`: what all fronts of a state directory share. Started by start.c, not by
  * hand: with the state directory's lock and a pipe for its readiness.
  *
- * It ends in one of three ways. Unused (no front, no session): orderly. By a signal, or because a
- * newer build takes over: it lets go of everything where it stands, as after a kill -9, and its
- * sandboxes live on for the next broker. In all of them the socket goes first, under the lock. */
+ * It ends in one of two ways. Where nobody uses it (no front, no session): orderly, with its pool.
+ * Where it is told to all the same, by a signal, or because a newer build takes over: it lets go of
+ * everything where it stands, as after a kill -9, and its sandboxes live on for the next broker. In
+ * both the socket goes first, under the lock. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,6 +48,12 @@ static int some_session(void *user, struct session *s)
 	(void)user;
 	(void)s;
 	return 1;
+}
+
+static bool in_use(const struct broker *b)
+{
+	return fronts_count(b->fronts) > 0 ||
+	       sessions_each(b->parts.sessions, NULL, some_session, NULL) != 0;
 }
 
 /* Nobody uses it any more: the next one is started as whoever needs it says. */
@@ -100,7 +107,7 @@ static void on_idle(uv_timer_t *t)
 	struct broker *b = t->data;
 	if (fronts_count(b->fronts) > 0) /* the next change starts it again */
 		(void)uv_timer_stop(&b->idle);
-	else if (!sessions_each(b->parts.sessions, NULL, some_session, NULL))
+	else if (!in_use(b))
 		end_unused(b);
 }
 
@@ -136,8 +143,11 @@ static void on_signal(uv_signal_t *h, int number)
 	(void)number;
 	if (b->ending)
 		return;
-	let_go(b, "by a signal");
-	_exit(0);
+	if (in_use(b)) {
+		let_go(b, "by a signal");
+		_exit(0);
+	}
+	end_unused(b);
 }
 
 static void hand_over(void *user, int fd)

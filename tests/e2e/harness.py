@@ -153,6 +153,7 @@ class Place:
             pid = self.broker(state)
             if pid is None:
                 continue
+            os.kill(pid, signal.SIGCONT)
             done = self.scb("sessions", "close", "--all", "--state", state)
             try:
                 os.kill(self.broker(state) or pid, signal.SIGTERM)
