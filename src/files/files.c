@@ -2,12 +2,12 @@
 #include "files/files.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 #include "base/limits.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "files/digest.h"
 #include "files/edit.h"
 #include "files/path.h"
 #include "link/link.h"
@@ -46,7 +46,7 @@ struct files_call {
 	uint8_t tag[DELIVERY_TAG];
 	/* fetch */
 	files_sink_fn sink;
-	EVP_MD_CTX *md;
+	struct digest *digest;
 	uint64_t got;
 };
 
@@ -67,7 +67,7 @@ static void call_free(struct files_call *c)
 	entry_done(&c->result.stat);
 	buf_done(&c->result.bytes);
 	buf_done(&c->out);
-	EVP_MD_CTX_free(c->md);
+	digest_free(c->digest);
 	free(c->old_text);
 	free(c->new_text);
 	free(c->path);
@@ -629,9 +629,8 @@ static void on_fetched(void *user, const uint8_t *p, size_t n, bool fin)
 	if (c->got > c->max)
 		r = err_set(&c->err, ERR_PROTOCOL, EPROTO,
 			"%s: the sandbox sent more bytes than it was asked for", what(c, text));
-	else if (EVP_DigestUpdate(c->md, p, n) != 1)
-		r = err_set(&c->err, ERR_INTERNAL, 0, "OpenSSL could not hash");
-	else if ((r = c->sink(c->user, p, n)) < 0)
+	else if ((r = digest_update(c->digest, p, n, &c->err)) == 0 &&
+		 (r = c->sink(c->user, p, n)) < 0)
 		(void)err_set(&c->err, ERR_IO, -r, "%s could not be stored: %s", what(c, text),
 			strerror(-r));
 	if (r < 0)
@@ -644,7 +643,6 @@ static void on_fetch_end(void *user, enum wire_status status, struct tlv_reader 
 {
 	struct files_call *c = user;
 	char text[PATH_SHOWN + 8];
-	uint8_t digest[EVP_MAX_MD_SIZE];
 	struct files_entry st = {0};
 	struct tlv_reader tags = msg;
 	for (struct tlv t; tlv_next(&tags, &t);)
@@ -660,11 +658,10 @@ static void on_fetch_end(void *user, enum wire_status status, struct tlv_reader 
 	} else if (status == WIRE_OK && st.size != c->got) {
 		(void)err_set(&c->err, ERR_PROTOCOL, EPROTO,
 			"%s: the sandbox sent another number of bytes than it said", what(c, text));
-	} else if (status == WIRE_OK && EVP_DigestFinal_ex(c->md, digest, NULL) != 1) {
-		(void)err_set(&c->err, ERR_INTERNAL, 0, "OpenSSL could not hash");
+	} else if (status == WIRE_OK && !c->err.code) {
+		int r = digest_final(c->digest, c->result.sha256, &c->err);
+		CHECK(r == 0 || c->err.code);
 	}
-	if (status == WIRE_OK && !c->err.code)
-		memcpy(c->result.sha256, digest, SHA256_SIZE);
 	on_end(c, status, msg);
 }
 
@@ -676,9 +673,8 @@ struct files_call *files_fetch(struct files *f, const char *path, uint64_t max, 
 	struct buf body = body_new(c);
 	c->max = MIN(max, UINT32_MAX);
 	c->sink = sink;
-	c->md = EVP_MD_CTX_new();
-	if (!c->err.code && (!c->md || EVP_DigestInit_ex(c->md, EVP_sha256(), NULL) != 1))
-		(void)err_set(&c->err, ERR_INTERNAL, 0, "OpenSSL has no SHA-256");
+	if (!c->err.code && digest_new(&c->digest, &c->err) < 0)
+		CHECK(c->err.code); /* call_start() tells it */
 	put_u64(&body, TAG_STABLE, 1);
 	put_u64(&body, TAG_LIMIT, c->max);
 	return call_start(c, &body, &events);

@@ -2,47 +2,66 @@
 #include "mcp/base64.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
-#include <string.h>
+
+static const char letters[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 json_t *base64_json(const void *p, size_t n)
 {
-	/* EVP_EncodeBlock() also writes a NUL */
-	_cleanup_free_ unsigned char *text = xmalloc((n + 2) / 3 * 4 + 1);
-	int len = EVP_EncodeBlock(text, p, (int)n);
-	return json_stringn_nocheck((const char *)text, (size_t)len);
+	const uint8_t *in = p;
+	size_t len = (n + 2) / 3 * 4;
+	_cleanup_free_ char *text = xmalloc(len + 1);
+	char *out = text;
+	for (; n >= 3; n -= 3, in += 3) {
+		*out++ = letters[in[0] >> 2];
+		*out++ = letters[(in[0] & 3) << 4 | in[1] >> 4];
+		*out++ = letters[(in[1] & 15) << 2 | in[2] >> 6];
+		*out++ = letters[in[2] & 63];
+	}
+	if (n > 0) {
+		uint8_t second = n > 1 ? in[1] : 0;
+		*out++ = letters[in[0] >> 2];
+		*out++ = letters[(in[0] & 3) << 4 | second >> 4];
+		*out++ = n > 1 ? letters[(second & 15) << 2] : '=';
+		*out++ = '=';
+	}
+	return json_stringn_nocheck(text, len);
 }
 
-/* EVP_DecodeBlock() forgives blanks around the text and "=" inside it; this does not. */
-static bool alphabet_ok(const char *text, size_t n)
+/* 0 to 63, or -1. */
+static int value_of(char c)
 {
-	for (size_t i = 0; i < n; i++) {
-		char c = text[i];
-		bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-			      (c >= '0' && c <= '9') || c == '+' || c == '/';
-		bool padding = c == '=' && i + 2 >= n && (i + 1 == n || text[n - 1] == '=');
-		if (!letter && !padding)
-			return false;
-	}
-	return true;
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
 int base64_decode(const char *text, size_t n, struct buf *out)
 {
-	if (n % 4 != 0 || !alphabet_ok(text, n))
+	if (n % 4 != 0)
 		return -EINVAL;
 	if (n == 0)
 		return 0;
 	size_t padding = text[n - 1] != '=' ? 0 : text[n - 2] != '=' ? 1 : 2;
-	size_t before = n - 4; /* the last four letters may be fewer than three bytes */
-	unsigned char last[3];
-	int r = buf_reserve(out, n / 4 * 3 - padding);
+	size_t len = n / 4 * 3 - padding;
+	int r = buf_reserve(out, len);
 	if (r < 0)
 		return r;
-	const unsigned char *letters = (const unsigned char *)text;
-	if (EVP_DecodeBlock(out->data + out->len, letters, (int)before) < 0 ||
-		EVP_DecodeBlock(last, letters + before, 4) < 0)
-		return -EINVAL;
-	out->len += before / 4 * 3;
-	return buf_append(out, last, sizeof(last) - padding);
+	uint8_t *to = out->data + out->len;
+	uint32_t bits = 0;
+	for (size_t i = 0, done = 0; i < n; i++) {
+		int v = i < n - padding ? value_of(text[i]) : 0;
+		if (v < 0)
+			return -EINVAL;
+		bits = bits << 6 | (uint32_t)v;
+		if (i % 4 != 3)
+			continue;
+		for (int shift = 16; shift >= 0 && done < len; shift -= 8)
+			to[done++] = (uint8_t)(bits >> shift);
+	}
+	out->len += len;
+	return 0;
 }
