@@ -120,8 +120,8 @@ def memory(pid):
     return values["Rss"], values["Pss"], values["Private_Clean"] + values["Private_Dirty"]
 
 
-def below(pid, word):
-    """The processes below pid whose command line holds word."""
+def below(pid, word, begin=""):
+    """The processes below pid whose command line begins with begin and holds word."""
     parents = {}
     for entry in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -136,7 +136,8 @@ def below(pid, word):
             at = parents[at]
         try:
             with open(f"/proc/{candidate}/cmdline") as f:
-                if at == pid and candidate != pid and word in f.read():
+                line = f.read()
+                if at == pid and candidate != pid and word in line and line.startswith(begin):
                     found.append(candidate)
         except OSError:
             pass

@@ -2,7 +2,7 @@
 import time
 
 from report import Row
-from scb import Server
+from scb import Server, below
 
 PANDAS = "import pandas as pd; pd.DataFrame({'a': [1, 2, 3]}).a.sum()"
 
@@ -27,13 +27,12 @@ def initialize(bench):
     yield Row("  … beside a running broker", "ms", beside, bar=10)
 
 
-def _new_session(server, code):
+def _first_result(server, code):
+    """A new session's handle and how long its first result took, in ms."""
     began = time.perf_counter()
     handle = server.open()
     server.tool("run_code", session=handle, code=code)
-    took = time.perf_counter() - began
-    server.close_session(handle)
-    return took * 1e3
+    return handle, (time.perf_counter() - began) * 1e3
 
 
 def _new_kernel(bench, code):
@@ -45,21 +44,59 @@ def _new_kernel(bench, code):
     return took * 1e3
 
 
-def _first(bench, code, rounds):
-    server = bench.server()
-    ours, theirs = [], []
+def wait_for_pool(server, opened):
+    """Until a sandbox more is there than have been opened, and has had time to warm up."""
+    broker = server.place.brokers()[0]
+    end = time.monotonic() + 30
+    while len(below(broker, "listen:", "bwrap")) <= opened and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1)
+
+
+def empty_pool(server):
+    """A session that takes the sandbox that was kept ready: who opens the next one at once, before
+    the pool is filled again, gets one that has to be made."""
+    wait_for_pool(server, 0)
+    return server.open()
+
+
+def _time(server, code, first=None):
+    handle, took = _first_result(server, code)
+    for each in (handle, first):
+        if each:
+            server.close_session(each)
+    return took
+
+
+def _ways(bench, code, rounds):
+    """Samples of each way to a first result, and the peer's, in turn."""
+    plain_server = Server(bench.place(), "--limit", "pool=0")
+    ready_server = Server(bench.place())
+    _time(ready_server, "1")  # from now on one is kept ready
+    plain, pooled, forked, peer = [], [], [], []
     for _ in range(rounds):
-        ours += [_new_session(server, code) for _ in range(2)]
+        plain.append(_time(plain_server, code))
+        for _ in range(3):
+            wait_for_pool(ready_server, 0)
+            pooled.append(_time(ready_server, code))
+            forked.append(_time(ready_server, code, empty_pool(ready_server)))
         if bench.has_peer:
-            theirs.append(_new_kernel(bench, code))
-    return ours, theirs
+            peer.append(_new_kernel(bench, code))
+    for server in (plain_server, ready_server):
+        server.close()
+        server.place.close()
+    return plain, pooled, forked, peer
 
 
 def kernel(bench):
-    ours, theirs = _first(bench, "1+1", 5)
-    yield Row("new session to first result of 1+1", "ms", ours, theirs)
+    plain, pooled, forked, peer = _ways(bench, "1+1", 4)
+    yield Row("new session to first result of 1+1, pooled", "ms", pooled, peer)
+    yield Row("  … forked from the template", "ms", forked, peer)
+    yield Row("  … started plainly (pool=0)", "ms", plain, peer)
 
 
 def pandas(bench):
-    ours, theirs = _first(bench, PANDAS, 5)
-    yield Row("new session to first result with pandas", "ms", ours, theirs, bar=30, ratio=1 / 40)
+    plain, pooled, forked, peer = _ways(bench, PANDAS, 4)
+    yield Row("new session to first pandas result, pooled", "ms", pooled, peer, bar=5, ratio=1 / 40)
+    yield Row("  … forked from the template", "ms", forked, peer, bar=30, ratio=1 / 40)
+    yield Row("  … started plainly (pool=0)", "ms", plain, peer)
