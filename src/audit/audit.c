@@ -283,7 +283,7 @@ int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
 	}
 	a->n_lines++;
 	if (a->tail)
-		tail_add(a->tail, e->event, subject_of(e), clock_realtime_us());
+		tail_add(a->tail, e->event, subject_of(e));
 	return e->with_next ? 0 : audit_flush(a, err);
 }
 
@@ -302,14 +302,14 @@ static struct tail *tail(struct audit *a)
 int audit_event_once(struct audit *a, const struct audit_event *e, struct err *err)
 {
 	const char *subject = subject_of(e);
-	if (!subject || !audit_recorded(a, e->event, subject, NULL))
+	if (!subject || !audit_recorded(a, e->event, subject))
 		return audit_event(a, e, err);
 	return e->with_next ? 0 : audit_flush(a, err);
 }
 
-bool audit_recorded(struct audit *a, const char *event, const char *subject, uint64_t *ret_us)
+bool audit_recorded(struct audit *a, const char *event, const char *subject)
 {
-	return tail_has(tail(a), event, subject, ret_us);
+	return tail_has(tail(a), event, subject);
 }
 
 void audit_each_open_job(

@@ -61,8 +61,8 @@ int audit_flush(struct audit *a, struct err *err) MUST_CHECK;
 
 /* As audit_event(), but nothing is written where the event's subject has that line already. */
 int audit_event_once(struct audit *a, const struct audit_event *e, struct err *err) MUST_CHECK;
-/* Is it on record? ret_us (may be NULL): when it was written, CLOCK_REALTIME. */
-bool audit_recorded(struct audit *a, const char *event, const char *subject, uint64_t *ret_us);
+/* Is it on record? */
+bool audit_recorded(struct audit *a, const char *event, const char *subject);
 
 /* A job that began and, as far as the log says, has not ended. */
 struct audit_job {

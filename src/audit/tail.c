@@ -1,6 +1,6 @@
 /* tail.c: see tail.h.
  *
- * A line is compact JSON in ASCII, with "ts" first. Its members are found by their text,
+ * A line is compact JSON in ASCII. Its members are found by their text,
  * `,"job":"`, without parsing: inside a value a quote has a backslash before it, so that text
  * stands nowhere else. */
 #include "audit/tail.h"
@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -18,14 +17,10 @@
 
 #define CHUNK (256 * KIB)
 
-/* What happened, by a hash: ids are random, so that two of them do not meet. */
-struct slot {
-	uint64_t hash; /* 0: free */
-	uint64_t when_us;
-};
-
+/* What happened, each by a hash (0: a free place): ids are random, so that two of them do not meet.
+ */
 struct tail {
-	struct slot *slots;
+	uint64_t *slots;
 	size_t n, room; /* room: a power of two, at most half of it in use */
 };
 
@@ -72,31 +67,29 @@ static uint64_t hash_of(struct span event, struct span subject)
 	return h ? h : 1;
 }
 
-static struct slot *slot_of(const struct tail *t, uint64_t hash)
+static uint64_t *slot_of(const struct tail *t, uint64_t hash)
 {
 	size_t i = (size_t)hash & (t->room - 1);
-	while (t->slots[i].hash && t->slots[i].hash != hash)
+	while (t->slots[i] && t->slots[i] != hash)
 		i = (i + 1) & (t->room - 1);
 	return &t->slots[i];
 }
 
-static void put(struct tail *t, uint64_t hash, uint64_t when_us)
+static void put(struct tail *t, uint64_t hash)
 {
 	if (2 * (t->n + 1) > t->room) {
-		struct slot *old = t->slots;
+		uint64_t *old = t->slots;
 		size_t n_old = t->room;
 		t->room = 2 * n_old;
 		t->slots = xcalloc(t->room, sizeof(*t->slots));
 		for (size_t i = 0; i < n_old; i++)
-			if (old[i].hash)
-				*slot_of(t, old[i].hash) = old[i];
+			if (old[i])
+				*slot_of(t, old[i]) = old[i];
 		free(old);
 	}
-	struct slot *s = slot_of(t, hash);
-	if (s->hash)
-		return; /* the first time counts */
-	*s = (struct slot){hash, when_us};
-	t->n++;
+	uint64_t *slot = slot_of(t, hash);
+	t->n += !*slot;
+	*slot = hash;
 }
 
 static struct span span_of(const char *text)
@@ -104,18 +97,15 @@ static struct span span_of(const char *text)
 	return (struct span){text, strlen(text)};
 }
 
-void tail_add(struct tail *t, const char *event, const char *subject, uint64_t when_us)
+void tail_add(struct tail *t, const char *event, const char *subject)
 {
 	if (subject)
-		put(t, hash_of(span_of(event), span_of(subject)), when_us);
+		put(t, hash_of(span_of(event), span_of(subject)));
 }
 
-bool tail_has(const struct tail *t, const char *event, const char *subject, uint64_t *ret_us)
+bool tail_has(const struct tail *t, const char *event, const char *subject)
 {
-	const struct slot *s = slot_of(t, hash_of(span_of(event), span_of(subject)));
-	if (s->hash && ret_us)
-		*ret_us = s->when_us;
-	return s->hash;
+	return *slot_of(t, hash_of(span_of(event), span_of(subject)));
 }
 
 void tail_free(struct tail *t)
@@ -153,26 +143,6 @@ static struct span subject_in(struct span line, const char *event)
 		break;
 	}
 	return (struct span){0};
-}
-
-/* As clock_rfc3339() writes it; 0 where it is something else. */
-static uint64_t time_of(struct span line)
-{
-	static const char key[] = "{\"ts\":\"";
-	char text[32] = "";
-	struct tm tm = {0};
-	if (line.n < sizeof(key) + sizeof(text) || memcmp(line.p, key, sizeof(key) - 1) != 0)
-		return 0;
-	memcpy(text, line.p + sizeof(key) - 1, sizeof(text) - 1);
-	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (!rest)
-		return 0;
-	uint64_t us = 0, unit = USEC_PER_SEC;
-	for (rest += *rest == '.'; *rest >= '0' && *rest <= '9' && unit > 1; rest++) {
-		unit /= 10;
-		us += (uint64_t)(*rest - '0') * unit;
-	}
-	return (uint64_t)timegm(&tm) * USEC_PER_SEC + us;
 }
 
 /* Calls fn for each whole line of the log's end, the oldest first. */
@@ -217,7 +187,7 @@ static void add_line(void *user, struct span line)
 	memcpy(name, event.p, event.n);
 	struct span subject = subject_in(line, name);
 	if (subject.p)
-		put(t, hash_of(event, subject), time_of(line));
+		put(t, hash_of(event, subject));
 }
 
 struct tail *tail_read(int fd)
@@ -247,7 +217,7 @@ static void try_job(void *user, struct span line)
 	if (!event.p || event.n != strlen("exec.start") ||
 		memcmp(event.p, "exec.start", event.n) != 0 || !job.p || !session.p)
 		return;
-	if (slot_of(o->tail, hash_of(span_of("exec.end"), job))->hash)
+	if (*slot_of(o->tail, hash_of(span_of("exec.end"), job)))
 		return;
 	_cleanup_free_ char *job_text = xstrndup(job.p, job.n);
 	_cleanup_free_ char *session_text = xstrndup(session.p, session.n);

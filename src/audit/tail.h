@@ -14,8 +14,8 @@ enum tail_subject tail_subject(const char *event);
 struct tail *tail_read(int fd);
 void tail_free(struct tail *t);
 /* subject NULL: nothing to keep. */
-void tail_add(struct tail *t, const char *event, const char *subject, uint64_t when_us);
-bool tail_has(const struct tail *t, const char *event, const char *subject, uint64_t *ret_us);
+void tail_add(struct tail *t, const char *event, const char *subject);
+bool tail_has(const struct tail *t, const char *event, const char *subject);
 /* Reads the log again, for exec.start of jobs that have no exec.end in t. */
 void tail_each_open_job(const struct tail *t, int fd,
 	void (*fn)(void *user, const struct audit_job *j), void *user);

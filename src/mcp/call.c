@@ -314,23 +314,12 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	return c;
 }
 
-/* Delivered again: a broker that died may have begun it. Time counts from then. */
-static void look_back(struct call *c)
-{
-	uint64_t began_us, now_us = clock_realtime_us();
-	if (!c->delivery.replayed ||
-		!audit_recorded(c->server->config.audit, "tool.call", c->delivery_text, &began_us))
-		return;
-	c->again = true;
-	uint64_t age_us = now_us - MIN(began_us, now_us);
-	c->started_us -= MIN(age_us, c->started_us);
-}
-
 /* Policy, then the record, then the arguments, then the session. */
 static int admit(struct call *c, const json_t *arguments, struct err *err)
 {
 	struct policy_decision d;
-	look_back(c);
+	c->again = c->delivery.replayed &&
+		   audit_recorded(c->server->config.audit, "tool.call", c->delivery_text);
 	c->action = args_action(&c->tool->args, arguments);
 	policy_decide(c->server->config.policy,
 		&(struct policy_request){c->principal, c->tool->name, c->action}, &d);
