@@ -28,6 +28,13 @@ bool text_list_add(struct text_list *l, const struct tlv *t)
 	return true;
 }
 
+void text_list_copy(struct text_list *ret, const struct text_list *l)
+{
+	*ret = (struct text_list){.v = xcalloc(l->n + 1, sizeof(*l->v)), .n = l->n};
+	for (size_t i = 0; i < l->n; i++)
+		ret->v[i] = xstrdup(l->v[i]);
+}
+
 void text_list_done(struct text_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)

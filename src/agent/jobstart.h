@@ -19,4 +19,5 @@ struct text_list {
 	size_t n;
 };
 bool text_list_add(struct text_list *l, const struct tlv *t);
+void text_list_copy(struct text_list *ret, const struct text_list *l);
 void text_list_done(struct text_list *l);

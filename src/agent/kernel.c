@@ -18,6 +18,8 @@
 #define INPUT_SIZE        (FRAME_HEADER + LIMIT_FRAME_PAYLOAD)
 /* A CELL and some of its input wait here while the kernel does not read. */
 #define OUTPUT_MAX (2 * LIMIT_FRAME_PAYLOAD)
+/* A supervisor that code has stopped holds up no cell for longer. */
+#define SIGNAL_PATIENCE_US USEC_PER_SEC
 /* What a kernel says of an error: name, message and traceback together fit into END beside the
  * output (4 × LIMIT_INLINE_OUTPUT). */
 #define ERROR_TEXT (24 * KIB)
@@ -45,10 +47,29 @@ struct kernel *kernel_find(const char *name)
 
 static void on_ladder(struct timer *t);
 
+bool kernels_full(void)
+{
+	return n_kernels == LIMIT_KERNELS;
+}
+
+void kernel_swap_definition(
+	struct kernel *k, struct text_list *argv, struct text_list *env, char **cwd)
+{
+	struct text_list old_argv = k->argv, old_env = k->env;
+	char *old_cwd = k->cwd;
+	CHECK(k->state == KERNEL_DOWN);
+	k->argv = *argv;
+	k->env = *env;
+	k->cwd = *cwd;
+	*argv = old_argv;
+	*env = old_env;
+	*cwd = old_cwd;
+}
+
 struct kernel *kernel_define(
 	const char *name, struct text_list *argv, struct text_list *env, char **cwd)
 {
-	if (n_kernels == LIMIT_KERNELS)
+	if (kernels_full())
 		return NULL;
 	struct kernel *k = xcalloc(1, sizeof(*k));
 	k->name = xstrdup(name);
@@ -104,11 +125,16 @@ static void flush(struct kernel *k)
 	loop_change(&k->socket, k->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* Gives the next cell to a kernel that is free for it. */
-static void run_next(struct kernel *k)
+void kernel_run_next(struct kernel *k)
 {
-	if (k->state != KERNEL_UP || k->current || list_empty(&k->queue))
+	if (k->state != KERNEL_UP || k->current || k->fork || list_empty(&k->queue))
 		return;
+	if (k->signals) {
+		if (!timer_is_set(&k->ladder))
+			timer_set(&k->ladder, SIGNAL_PATIENCE_US);
+		return;
+	}
+	timer_cancel(&k->ladder);
 	struct job *j = container_of(k->queue.next, struct job, queue_node);
 	dequeue(j);
 	k->current = k->speaker = j;
@@ -133,7 +159,7 @@ enum wire_status kernel_queue_cell(struct job *j, const char *name)
 		j->kernel_created = k->generation > 0;
 		kernel_start(k);
 	} else {
-		run_next(k);
+		kernel_run_next(k);
 	}
 	return WIRE_OK;
 }
@@ -185,7 +211,7 @@ static bool on_done(struct kernel *k, const struct frame *f)
 	bool interrupted = status == CELL_INTERRUPTED && k->interrupted;
 	cell_over(k, interrupted ? REASON_CANCELLED : REASON_EXIT,
 		interrupted ? EVIDENCE_MEASURED : EVIDENCE_REPORTED);
-	run_next(k);
+	kernel_run_next(k);
 	return true;
 }
 
@@ -202,7 +228,9 @@ static void check_up(struct kernel *k)
 		return;
 	timer_cancel(&k->ladder);
 	k->state = KERNEL_UP;
-	run_next(k);
+	if (k->birth)
+		kernelfork_up(k);
+	kernel_run_next(k);
 }
 
 static bool on_ready(struct kernel *k, const struct frame *f)
@@ -246,6 +274,8 @@ static bool take_frame(struct kernel *k, const struct frame *f)
 		return on_display(k, f);
 	case FRAME_DONE:
 		return on_done(k, f);
+	case FRAME_FORKED:
+		return kernelfork_answered(k, f);
 	default:
 		return false;
 	}
@@ -307,6 +337,14 @@ static void on_supervised(void *user)
 	check_up(k);
 }
 
+static void on_signalled(void *user)
+{
+	struct kernel *k = user;
+	if (k->signals)
+		k->signals--;
+	kernel_run_next(k);
+}
+
 static void on_output(void *user, int stream, const uint8_t *p, size_t n)
 {
 	struct kernel *k = user;
@@ -328,6 +366,7 @@ static void on_failed(void *user, enum supervise_step step, int errnum, const ch
 {
 	struct kernel *k = user;
 	k->state = KERNEL_ENDING;
+	kernelfork_ended(k);
 	while (!list_empty(&k->queue)) {
 		struct job *j = container_of(k->queue.next, struct job, queue_node);
 		dequeue(j);
@@ -387,6 +426,7 @@ static void on_ended(void *user, int wait_status, unsigned left)
 	bool was_starting = k->state == KERNEL_STARTING;
 	k->state = KERNEL_ENDING;
 	timer_cancel(&k->ladder);
+	kernelfork_ended(k);
 	if (k->current) {
 		struct job *j = k->current;
 		blame(k, j, wait_status);
@@ -423,6 +463,7 @@ static void on_gone(void *user)
 static const struct proc_ops kernel_ops = {
 	.started = on_started,
 	.supervised = on_supervised,
+	.signalled = on_signalled,
 	.failed = on_failed,
 	.output = on_output,
 	.ended = on_ended,
@@ -434,6 +475,7 @@ static void begin(struct kernel *k)
 	CHECK(k->state == KERNEL_DOWN);
 	k->broke_protocol = k->start_took_long = k->stop_asked = k->interrupted = false;
 	k->ready = k->supervised = false;
+	k->signals = 0;
 	k->ladder_step = 0;
 	k->speaker = NULL;
 }
@@ -492,6 +534,15 @@ void kernel_start(struct kernel *k)
 
 /* ---- interrupting ---- */
 
+static void send_signal(struct kernel *k, int sig)
+{
+	/* Where the kernel has not begun the cell yet it swallows SIGINT, and looks for this. */
+	if (sig == SIGINT && frame_append(&k->out, FRAME_INTERRUPT, 0, 0, NULL, 0) == 0)
+		flush(k);
+	if (proc_signal(k->proc, sig))
+		k->signals++;
+}
+
 /* SIGINT; SIGINT once more; the end of the kernel. */
 static void ladder_up(struct kernel *k)
 {
@@ -500,7 +551,7 @@ static void ladder_up(struct kernel *k)
 		proc_kill(k->proc);
 		return;
 	}
-	proc_signal(k->proc, SIGINT);
+	send_signal(k, SIGINT);
 	timer_set(&k->ladder, k->ladder_step == 1 ? LIMIT_INTERRUPT_GRACE_US : LIMIT_KILL_GRACE_US);
 }
 
@@ -510,10 +561,11 @@ static void on_ladder(struct timer *t)
 	if (k->state == KERNEL_STARTING) {
 		k->start_took_long = true;
 		proc_kill(k->proc);
-	} else if (k->current && k->ladder_step == 0) {
-		proc_signal(k->proc, SIGINT); /* asked for by kernel_interrupt() */
 	} else if (k->current) {
 		ladder_up(k);
+	} else {
+		k->signals = 0;
+		kernel_run_next(k);
 	}
 }
 
@@ -534,18 +586,14 @@ void kernel_interrupt(struct kernel *k)
 	/* Only with a cell: an idle kernel swallows it, but need not be asked to. */
 	if (k->current) {
 		k->interrupted = true;
-		proc_signal(k->proc, SIGINT);
-		/* Once more if the cell goes on: the kernel swallows what comes before it has begun
-		 * the cell. */
-		if (k->ladder_step == 0)
-			timer_set(&k->ladder, LIMIT_INTERRUPT_GRACE_US);
+		send_signal(k, SIGINT);
 	}
 }
 
 void kernel_signal_cell(struct job *j, int sig)
 {
 	if (j->kernel->current == j)
-		proc_signal(j->kernel->proc, sig);
+		send_signal(j->kernel, sig);
 }
 
 void kernel_stop(struct kernel *k)

@@ -5,13 +5,14 @@
  * over which it is given cells and says how they ended. What comes over it is hostile input: a
  * kernel that breaks the protocol is killed.
  *
- * kernel.c has its life and its cells, kernelops.c the operations. */
+ * kernel.c has its life and its cells, kernelfork.c its twins, kernelops.c the operations. */
 #pragma once
 
 #include "agent/config.h"
 #include "agent/job.h"
 #include "agent/jobstart.h"
 #include "agent/proc.h"
+#include "wire/frame.h"
 
 enum kernel_state {
 	KERNEL_DOWN,     /* never started, or ended */
@@ -47,8 +48,13 @@ struct kernel {
 	struct timer ladder; /* of current, being interrupted; of a start that takes long */
 	unsigned ladder_step;
 	bool broke_protocol, start_took_long, stop_asked, interrupted;
-	bool ready,
-		supervised; /* both, and it is up; a kernel started here is supervised at once */
+	/* Both, and it is up; a kernel started here is supervised from the beginning. */
+	bool ready, supervised;
+	unsigned signals; /* on their way to it: no cell begins that they are not meant for */
+
+	/* kernelfork.c: a twin is being made of it, and no cell begins; it is such a twin, and not
+	 * up yet */
+	struct kernel_fork *fork, *birth;
 
 	struct list stops; /* streams of OP_KERNEL_STOP that wait for its end */
 };
@@ -60,6 +66,10 @@ struct list *kernels_all(void);
 /* A new one, KERNEL_DOWN, with the given parts (taken). NULL where there are LIMIT_KERNELS. */
 struct kernel *kernel_define(
 	const char *name, struct text_list *argv, struct text_list *env, char **cwd);
+bool kernels_full(void);
+/* The kernel's parts for the given ones; only while it is down. */
+void kernel_swap_definition(
+	struct kernel *k, struct text_list *argv, struct text_list *env, char **cwd);
 /* From KERNEL_DOWN to KERNEL_STARTING; where it cannot be, its queue is told. */
 void kernel_start(struct kernel *k);
 /* The same for one that runs already (agent/proc.h). Takes the descriptors where it succeeds. 0, or
@@ -87,6 +97,19 @@ void kernel_signal_cell(struct job *j, int sig);
 bool kernel_input(struct job *j, const uint8_t *p, size_t n, bool fin);
 /* The record is about to be freed. */
 void kernel_forget_job(struct job *j);
+
+/* Gives the next cell to a kernel that is free for it. */
+void kernel_run_next(struct kernel *k);
+
+/* kernelfork.c */
+/* OP_KERNEL_FORK of k to a new kernel of that name. */
+void kernelfork_open(struct stream *s, struct kernel *k, const char *name);
+/* FORKED has come. False where that breaks the protocol. */
+bool kernelfork_answered(struct kernel *k, const struct frame *f);
+/* k is up, and has a birth. */
+void kernelfork_up(struct kernel *k);
+/* k has ended, and with it what was going on. */
+void kernelfork_ended(struct kernel *k);
 
 /* kernelops.c */
 void kernel_tell_stopped(struct kernel *k);

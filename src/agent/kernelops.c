@@ -6,7 +6,7 @@
 #include "wire/tlv.h"
 
 struct request {
-	char *name, *cwd;
+	char *name, *target, *cwd;
 	struct text_list argv, env;
 	bool bad;
 };
@@ -14,6 +14,7 @@ struct request {
 static void request_free(struct request *q)
 {
 	free(q->name);
+	free(q->target);
 	free(q->cwd);
 	text_list_done(&q->argv);
 	text_list_done(&q->env);
@@ -33,6 +34,8 @@ static bool read_request(struct stream *s, struct tlv_reader body, struct reques
 	for (struct tlv t; tlv_next(&body, &t);) {
 		if (t.tag == TAG_KERNEL)
 			take_text(q, &t, &q->name);
+		else if (t.tag == TAG_TARGET)
+			take_text(q, &t, &q->target);
 		else if (t.tag == TAG_CWD)
 			take_text(q, &t, &q->cwd);
 		else if (t.tag == TAG_ARGV)
@@ -69,18 +72,6 @@ static bool same_text(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-static void swap_definition(struct kernel *k, struct request *q)
-{
-	struct text_list argv = k->argv, env = k->env;
-	char *cwd = k->cwd;
-	k->argv = q->argv;
-	k->env = q->env;
-	k->cwd = q->cwd;
-	q->argv = argv;
-	q->env = env;
-	q->cwd = cwd;
-}
-
 /* The kernel as the request defines it, or NULL where the stream has been ended. */
 static struct kernel *define(struct stream *s, struct request *q)
 {
@@ -98,7 +89,7 @@ static struct kernel *define(struct stream *s, struct request *q)
 		return NULL;
 	}
 	if (k && !same)
-		swap_definition(k, q);
+		kernel_swap_definition(k, &q->argv, &q->env, &q->cwd);
 	if (!k)
 		k = kernel_define(q->name, &q->argv, &q->env, &q->cwd);
 	if (!k)
@@ -161,6 +152,20 @@ static void op_adopt(struct stream *s, struct tlv_reader body)
 		stream_fail(s, WIRE_IO, -r, "the kernel cannot be watched");
 	else
 		tell_started(s, k, true);
+}
+
+static void op_fork(struct stream *s, struct tlv_reader body)
+{
+	CLEANUP(request_free) struct request q;
+	if (!read_request(s, body, &q))
+		return;
+	if (!q.target || !q.target[0]) {
+		stream_fail(s, WIRE_BAD_REQUEST, 0, "TARGET is missing");
+		return;
+	}
+	struct kernel *k = wanted(s, &q);
+	if (k)
+		kernelfork_open(s, k, q.target);
 }
 
 static void op_interrupt(struct stream *s, struct tlv_reader body)
@@ -247,6 +252,7 @@ static void op_list(struct stream *s, struct tlv_reader body)
 const struct stream_handler kernel_handlers[] = {
 	{OP_KERNEL_START, op_start},
 	{OP_KERNEL_ADOPT, op_adopt},
+	{OP_KERNEL_FORK, op_fork},
 	{OP_KERNEL_INTERRUPT, op_interrupt},
 	{OP_KERNEL_STOP, op_stop},
 	{OP_KERNEL_LIST, op_list},

@@ -26,8 +26,8 @@
 static pid_t leader;
 static bool leader_lives;
 static int agent_socket;
-/* Children with trees of their own. What is written over is not lost to anybody: the agent keeps
- * fewer kernels than this. */
+/* Processes below with trees of their own. What is written over is not lost to anybody: the agent
+ * keeps fewer kernels than this. */
 static pid_t kept[2 * LIMIT_KERNELS];
 static size_t next_kept;
 

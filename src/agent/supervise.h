@@ -44,7 +44,7 @@ enum supervise_kind {
 	SUPERVISE_KILL,   /* the whole tree */
 	SUPERVISE_SIGNAL, /* value: signal for the leader's group, or for the whole tree once it
 			     has ended */
-	SUPERVISE_KEEP, /* value: pid of a supervisor that is a child, now or later, with a tree of
+	SUPERVISE_KEEP, /* value: pid of a supervisor that is below it, now or later, with a tree of
 			   its own; left: 1, or 0 where it is no more */
 	/* from the supervisor */
 	SUPERVISE_HERE,      /* an adopted one watches; the sender is the supervisor */

@@ -16,11 +16,12 @@ static struct {
 	pid_t pid[TREE_PASS];
 	size_t n;
 	size_t threads;
+	tree_keep_fn keep;
 } found;
 
 static void add(pid_t pid)
 {
-	if (pid > 1 && found.n < TREE_PASS)
+	if (pid > 1 && found.n < TREE_PASS && !(found.keep && found.keep(pid)))
 		found.pid[found.n++] = pid;
 }
 
@@ -133,17 +134,13 @@ static void descend(size_t from, int sig)
 /* Fills found with every descendant, sending sig to each before its children are looked up. */
 static void collect(tree_keep_fn keep, const struct tree_roots *more, int sig)
 {
-	found.n = 0;
+	found.n = found.threads = 0;
+	found.keep = keep;
 	expand(getpid());
-	size_t n = 0;
-	for (size_t i = 0; i < found.n; i++)
-		if (!keep || !keep(found.pid[i]))
-			found.pid[n++] = found.pid[i];
-	found.n = n;
 	found.threads = 0;
 	descend(0, sig);
 	for (size_t i = 0; more && i < more->n; i++) {
-		n = found.n;
+		size_t n = found.n;
 		if (is_found(more->pid[i]) || kill(more->pid[i], 0) < 0)
 			continue;
 		add(more->pid[i]);

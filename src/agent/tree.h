@@ -15,8 +15,8 @@
 /* Found in one pass at most; the rest waits for the next. */
 #define TREE_PASS 4096
 
-/* A direct child of the caller that stays untouched, with everything below it. NULL: none does. */
-typedef bool (*tree_keep_fn)(pid_t child);
+/* A process below the caller that stays untouched, with everything below it. NULL: none does. */
+typedef bool (*tree_keep_fn)(pid_t pid);
 
 /* Processes that count as children of the caller although they are not, or not surely. */
 struct tree_roots {

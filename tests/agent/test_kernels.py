@@ -211,6 +211,33 @@ class PythonKernel(Case):
             self.assertEqual((r.reason, r.evidence), (REASON_CANCELLED, EVIDENCE_MEASURED))
         self.assertEqual(self.cell("print(x)").stdout, b"1\n")
 
+    def test_interrupts_right_after_the_start_of_a_cell(self):
+        """Wherever the kernel is when SIGINT comes, the cell ends at once, and no other."""
+        self.cell("import time")
+        took = []
+        for i in range(200):
+            stream = self.c.cell("time.sleep(30)")
+            time.sleep(0.0002 * (i % 6))
+            start = time.monotonic()
+            self.ok(self.c.call(OP_KERNEL_INTERRUPT, tlv(TAG_KERNEL, "k")))
+            next_one = self.c.cell("'next'")
+            self.assertEqual(self.ok(self.c.wait(stream)).reason_name, "REASON_CANCELLED", i)
+            took.append(time.monotonic() - start)
+            self.assertEqual(self.ok(self.c.wait(next_one)).exit_code, 0, i)
+        busy = max(1, os.getloadavg()[0] / os.cpu_count())
+        self.assertLess(max(took), 0.2 * busy, sorted(took)[-5:])
+
+    def test_interrupts_of_cells_that_just_end(self):
+        """What comes too late for a cell does not reach the next one."""
+        for i in range(200):
+            stream = self.c.cell("1")
+            time.sleep(0.0001 * (i % 6))
+            interrupt = self.c.open(OP_KERNEL_INTERRUPT, tlv(TAG_KERNEL, "k"))
+            next_one = self.c.cell("2")
+            self.ok(self.c.wait(interrupt))
+            self.ok(self.c.wait(stream))
+            self.assertEqual(self.ok(self.c.wait(next_one)).reason_name, "REASON_EXIT", i)
+
     def test_interrupting_an_idle_kernel_hurts_nobody(self):
         self.cell("1")
         for _ in range(20):

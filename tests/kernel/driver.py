@@ -1,4 +1,4 @@
-"""Drives the real Python kernel over a socketpair, as the agent does."""
+"""Drives a real kernel over a socketpair, as the agent does."""
 
 import os
 import shutil
@@ -61,11 +61,13 @@ class Result:
 
 
 class Kernel:
-    def __init__(self, plain=False):
+    def __init__(self, plain=False, argv=None):
+        """The Python kernel, or the program that argv names."""
         self._top = tempfile.mkdtemp(prefix="scb-kernel-test-")
         self.cwd, tmp = os.path.join(self._top, "work"), os.path.join(self._top, "tmp")
         os.mkdir(self.cwd)
         os.mkdir(tmp)
+        self._errors = "replace" if argv else "strict"  # bash's own messages are not always text
         ours, theirs = socket.socketpair()
         self._files = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
         self._at = [0, 0]
@@ -78,7 +80,7 @@ class Kernel:
         }
         # -S hides Debian's packages, IPython and pandas among them.
         self.process = subprocess.Popen(
-            [PYTHON] + (["-S"] if plain else []) + ["-B", KERNEL],
+            argv or [PYTHON] + (["-S"] if plain else []) + ["-B", KERNEL],
             cwd=self.cwd,
             env=environment,
             pass_fds=[theirs.fileno()],
@@ -152,7 +154,7 @@ class Kernel:
             size = os.fstat(file.fileno()).st_size
             data = os.pread(file.fileno(), size - self._at[i], self._at[i])
             self._at[i] += len(data)
-            texts.append(data.decode())
+            texts.append(data.decode("utf-8", self._errors))
         return texts
 
     def run(self, code, stdin=None):

@@ -6,11 +6,14 @@ from _signal import getsignal  # getsignal() makes enums, at 2 µs each
 
 
 class Interrupts:
-    """`running` is true while the code of a cell runs: only then does SIGINT raise. Used as a
-    context it holds interrupts back from what must not be torn (a frame on the socket)."""
+    """`running` is true while the code of a cell runs: only then does SIGINT raise. One that comes
+    before is swallowed, and `missed` says so: it may have been meant for the cell that begins, which
+    the agent then says on the socket, too. Used as a context it holds interrupts back from what must
+    not be torn (a frame on the socket)."""
 
     def __init__(self):
         self.running = False
+        self.missed = False
         self._held = 0
         self._pending = False
         self._main = threading.get_ident()
@@ -22,6 +25,7 @@ class Interrupts:
 
     def _handle(self, signum, frame):
         if not self.running:
+            self.missed = True
             return
         if self._held:
             self._pending = True

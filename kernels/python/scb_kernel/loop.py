@@ -15,7 +15,7 @@ import os
 import sys
 import types
 
-from . import errors, figures, paths, show, streams, wire
+from . import errors, figures, paths, show, streams, twin, wire
 from .interrupts import Interrupts
 
 _ALLOW_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -78,6 +78,7 @@ class Kernel:
         with paths.without_cwd():
             self._has_ipython = importlib.machinery.PathFinder.find_spec("IPython") is not None
         self._asyncio = self._loop = None  # made for the first await
+        self._left_alone = []
 
     # ---- what code sees ----
 
@@ -100,8 +101,17 @@ class Kernel:
             after_in_child=lambda: self.channel.after_fork_in_child(),  # of today's channel
         )
 
+    def event_loop(self):
+        """That of top-level awaits, or None."""
+        return self._loop
+
     def attach(self, fd):
         """In a fork: another agent's end, or the same agent's for another kernel."""
+        if self._loop is not None:
+            # Its epoll set is shared with the kernel that was forked: neither used nor closed here.
+            self._left_alone.append(self._loop)
+            self._loop = self._asyncio.new_event_loop()
+            self._asyncio.set_event_loop(self._loop)
         self.channel = wire.Channel(out_of_the_way(fd), self.interrupts)
         self.stdin.attach(self.channel)
 
@@ -233,6 +243,14 @@ class Kernel:
         if last is not None and value is not None:
             self.show_result(value, ";" in source and _silenced(source, last.value))
 
+    def _catch_up(self):
+        """A SIGINT came when no cell ran: was it for this one?"""
+        self.interrupts.missed = False
+        with self.interrupts:
+            waits = self.channel.interrupt_waits()
+        if waits:
+            raise KeyboardInterrupt
+
     def _finish_figures(self):
         try:
             figures.flush(lambda mimes: self.emit(mimes, at_end=True))
@@ -245,6 +263,8 @@ class Kernel:
             try:
                 self.interrupts.running = True
                 try:
+                    if self.interrupts.missed:
+                        self._catch_up()
                     self._execute(source)
                 except (KeyboardInterrupt, SystemExit):
                     raise
@@ -333,8 +353,11 @@ class Kernel:
                 kind, _, payload = self.channel.read()
             except (EOFError, OSError):
                 return
+            if kind == wire.FORK:
+                twin.answer(self, self.channel.take_fds())
+                continue
             if kind != wire.CELL:
-                continue  # DATA that its cell did not read
+                continue  # DATA that its cell did not read, INTERRUPT that came too late
             source, stdin_open = "", False
             for tag, value in wire.tlvs(payload):
                 if tag == wire.TAG_CODE:

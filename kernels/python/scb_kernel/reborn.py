@@ -8,7 +8,6 @@ forked into another pid namespace may have its parent's.
 """
 
 import os
-import random
 import sys
 
 
@@ -52,7 +51,6 @@ def _ssl():
 
 def renew():
     """In the new kernel, before any code of the user."""
-    random.seed()
     for part in (_numpy, _multiprocessing, _names, _uuid, _ssl):
         try:
             part()

@@ -1,5 +1,6 @@
 """Frames and messages between agent and kernel (src/wire/frame.h, tlv.h, proto.h)."""
 
+import _socket
 import os
 import struct
 import threading
@@ -9,10 +10,12 @@ PAYLOAD_MAX = 256 * 1024
 READ_SIZE = 16 * 1024
 
 DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
+INTERRUPT, FORK, FORKED = 18, 19, 20
 FLAG_FIN = 1
 
+TAG_TEXT = 16
 TAG_CODE = 75
-TAG_EXIT_CODE = 99
+TAG_EXIT_CODE, TAG_NOTE = 99, 100
 TAG_LANGUAGE, TAG_ENGINE, TAG_VERSION = 132, 133, 134
 TAG_CELL_STATUS = 144
 TAG_MIME, TAG_MIME_DATA, TAG_IS_RESULT, TAG_MIME_SKIPPED = 145, 146, 147, 148
@@ -30,6 +33,8 @@ CELL_OK, CELL_ERROR, CELL_EXIT, CELL_INTERRUPTED = 0, 1, 2, 3
 
 _header = struct.Struct(">BBHII")
 _tlv = struct.Struct(">HI")
+_fd = struct.Struct("=i")
+_FDS_SPACE = _socket.CMSG_SPACE(8 * _fd.size)
 
 
 class ProtocolError(Exception):
@@ -69,8 +74,10 @@ class Channel:
 
     def __init__(self, fd, interrupts):
         self._fd = fd
+        self._socket = None if fd is None else _socket.socket(fileno=fd)
         self._interrupts = interrupts
         self._in = b""
+        self._fds = []  # came with the last bytes read
         self._lock = threading.Lock()
         self._in_cell = False
         self.forked = False
@@ -88,10 +95,39 @@ class Channel:
                     self._in = self._in[end:]
                     return kind, flags, payload
             # A large buffer would be mapped and unmapped for every cell; most frames are small.
-            chunk = os.read(self._fd, READ_SIZE if len(self._in) < READ_SIZE else PAYLOAD_MAX)
-            if not chunk:
-                raise EOFError
-            self._in += chunk
+            self._receive(READ_SIZE if len(self._in) < READ_SIZE else PAYLOAD_MAX)
+
+    def _receive(self, size, flags=0):
+        chunk, extra, _, _ = self._socket.recvmsg(
+            size, _FDS_SPACE, flags | _socket.MSG_CMSG_CLOEXEC
+        )
+        if not chunk:
+            raise EOFError
+        self._in += chunk
+        for level, kind, data in extra:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                self._fds += [fd for fd, in _fd.iter_unpack(data)]
+
+    def take_fds(self):
+        """The descriptors that came with the frame just read."""
+        fds, self._fds = self._fds, []
+        return fds
+
+    def interrupt_waits(self):
+        """Has the agent sent INTERRUPT behind the cell that begins? Does not wait, and leaves what
+        else has come to be read."""
+        try:
+            while True:
+                self._receive(PAYLOAD_MAX, _socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+        at = 0
+        while len(self._in) - at >= _header.size:
+            _, kind, _, _, length = _header.unpack_from(self._in, at)
+            if kind == INTERRUPT:
+                return True
+            at += _header.size + length
+        return False
 
     def readable(self):
         return bool(self._in)
@@ -121,6 +157,6 @@ class Channel:
 
     def after_fork_in_child(self):
         self._lock = threading.Lock()
-        if not self.forked and self._fd is not None:
-            os.close(self._fd)
+        if not self.forked and self._socket is not None:
+            self._socket.close()
         self.forked = True
