@@ -23,7 +23,7 @@ import sys
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [here] + [entry for entry in sys.path if entry not in ("", here)]
 
-from scb_kernel import forked, loop, wire  # noqa: E402
+from scb_kernel import forked, loop, reborn, wire  # noqa: E402
 
 BACKLOG_PEEK = 2  # bytes: the tag that says what is asked for
 # Loaded where they are installed, in this order.
@@ -261,6 +261,9 @@ def main():
     except Refused as why:
         print(f"no template: {why}", file=sys.stderr)
         sys.exit(3)
+    # Here as well, although every kernel renews it again: what OpenSSL makes of itself at first need,
+    # 4 MB, is shared then.
+    reborn.renew()
     gc.collect()
     gc.freeze()
     forked.loaded()
