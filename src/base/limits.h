@@ -125,7 +125,7 @@
 #define DEFAULT_TMP       (128 * MIB)
 #define DEFAULT_SHM       (64 * MIB)
 #define LIMIT_AGENT_MEMORY                                                                         \
-	(LIMIT_SPOOL_SESSION + 48 * MIB) /* the agent's own group: spool and reserve */
+	(LIMIT_SPOOL_SESSION + 48 * MIB) /* the agent's own group, beside a workspace of files */
 #define LIMIT_SESSIONS           32
 #define LIMIT_SESSIONS_PRINCIPAL 8
 #define DEFAULT_POOL             1  /* sandboxes kept ready, with a kernel: 12 MiB each */

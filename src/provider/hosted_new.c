@@ -211,8 +211,9 @@ static int claim(struct hosted *h, const struct hosted_wish *wish, const struct 
 		if (r == 0)
 			r = uids_claim(&h->uid, err);
 	}
+	/* Files that the agent writes into the workspace's tmpfs are charged to the agent. */
 	const struct cgroup_limits limits = {.memory = spec->memory_max,
-		.agent_memory = LIMIT_AGENT_MEMORY,
+		.agent_memory = LIMIT_AGENT_MEMORY + spec->workspace_size,
 		.pids = spec->pids_max,
 		.cpus = spec->cpus};
 	if (r == 0)

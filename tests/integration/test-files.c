@@ -21,10 +21,9 @@ static struct {
 	struct output output;
 } got;
 
-static int open_sandbox(void **state)
+static int open_sized(uint64_t workspace_size)
 {
 	struct err err;
-	(void)state;
 	live_open_loop();
 	(void)snprintf(got.outputs_dir, sizeof(got.outputs_dir), "%s/deep/out", live.dir);
 	(void)snprintf(got.mount, sizeof(got.mount), "%s/mount", live.dir);
@@ -39,7 +38,7 @@ static int open_sandbox(void **state)
 	struct sandbox_mount mount = {.name = "data", .source = got.mount};
 	int r = live_open(&(struct sandbox_spec){.mounts = &mount,
 		.n_mounts = 1,
-		.workspace_size = 64 * MIB,
+		.workspace_size = workspace_size,
 		.tmp_size = 32 * MIB,
 		.shm_size = 16 * MIB});
 	if (r < 0)
@@ -48,6 +47,18 @@ static int open_sandbox(void **state)
 	files_set_mounts(got.files, &mount, 1);
 	files_set_workspace(got.files, live.sandbox->workspace);
 	return 0;
+}
+
+static int open_sandbox(void **state)
+{
+	(void)state;
+	return open_sized(64 * MIB);
+}
+
+static int open_large_sandbox(void **state)
+{
+	(void)state;
+	return open_sized(LIMIT_AGENT_MEMORY + 64 * MIB);
 }
 
 static void result_done(void)
@@ -186,6 +197,25 @@ static void files_are_written_and_read(void **state)
 		(void)files_stat(got.files, i % 2 ? "notes" : "/etc/passwd", keep, NULL);
 	while (answers < 100)
 		live_until(&live.answered);
+}
+
+/* What the agent writes is charged to its own group, not to the code's. */
+static void files_of_the_agent_do_not_end_it(void **state)
+{
+	(void)state;
+	if (strcmp(live.sandbox->caps.disk, "tmpfs") != 0)
+		skip();
+	_cleanup_free_ char *piece = xcalloc(1, 8 * MIB);
+	for (int i = 0;; i++) {
+		(void)files_write(got.files, "big", i ? FILES_APPEND : FILES_REPLACE, 0, piece,
+			8 * MIB, NULL, keep, NULL);
+		wait_answer();
+		if (live.err.code)
+			break;
+	}
+	if (live.err.errnum != ENOSPC)
+		fail_msg("%s", live.err.text);
+	shell("rm big");
 }
 
 static void edits(void **state)
@@ -504,6 +534,8 @@ int main(int argc, char **argv)
 	int r;
 	const struct CMUnitTest tests[] = {
 		TEST(files_are_written_and_read),
+		cmocka_unit_test_setup_teardown(
+			files_of_the_agent_do_not_end_it, open_large_sandbox, close_sandbox),
 		TEST(edits),
 		TEST(trees),
 		TEST(refusals),
