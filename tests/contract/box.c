@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,11 +11,21 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/str.h"
 
 #define HELLO_US (10 * USEC_PER_SEC)
 
 static char (*ours)[ID_TEXT_SIZE];
 static size_t n_ours;
+
+uint64_t box_patience(uint64_t us)
+{
+	const char *text = getenv("SCB_SLOW");
+	uint64_t times = 1;
+	if (text && str_to_u64(text, 100, &times) < 0)
+		times = 1;
+	return us * MAX(times, 1U);
+}
 
 int box_host_init(struct box_host *h, const char *provider)
 {
@@ -135,7 +146,8 @@ bool box_until(uv_loop_t *loop, const bool *flag, uint64_t timeout_us)
 
 static bool wait_ready(struct box *b, uint64_t start)
 {
-	for (uint64_t end = start + HELLO_US; !b->ready && !b->lost && clock_monotonic_us() < end;)
+	for (uint64_t end = start + box_patience(HELLO_US);
+		!b->ready && !b->lost && clock_monotonic_us() < end;)
 		(void)uv_run(b->loop, UV_RUN_ONCE);
 	b->hello_us = clock_monotonic_us() - start;
 	return b->ready;
@@ -176,7 +188,7 @@ const char *box_close(struct box *b)
 		return NULL;
 	destroyed = false;
 	b->sandbox->provider->destroy(TAKE_PTR(b->sandbox), on_destroyed, b);
-	if (!box_until(b->loop, &destroyed, 30 * USEC_PER_SEC))
+	if (!box_until(b->loop, &destroyed, box_patience(30 * USEC_PER_SEC)))
 		return "destroy() did not call back in 30 s";
 	return leftovers_text[0] ? leftovers_text : NULL;
 }
@@ -231,7 +243,7 @@ static bool run(struct box *b, const char *shell_text, uint64_t timeout_us, uint
 	};
 	uint64_t start = clock_monotonic_us();
 	struct exec_call *call = exec_run(b->exec, &req, on_done, &running);
-	if (!box_until(b->loop, &running.done, wait_us + 3 * USEC_PER_SEC)) {
+	if (!box_until(b->loop, &running.done, wait_us + box_patience(3 * USEC_PER_SEC))) {
 		exec_abandon(call);
 		(void)snprintf(ret->text, sizeof(ret->text), "no answer in time");
 	}
@@ -241,6 +253,7 @@ static bool run(struct box *b, const char *shell_text, uint64_t timeout_us, uint
 
 bool box_run(struct box *b, const char *shell_text, uint64_t timeout_us, struct box_result *ret)
 {
+	timeout_us = box_patience(timeout_us);
 	return run(b, shell_text, timeout_us, timeout_us + USEC_PER_SEC, ret) &&
 	       ret->state == JOB_DONE;
 }
@@ -267,7 +280,7 @@ bool box_answers(struct box *b)
 {
 	struct asking asking = {0};
 	struct exec_call *call = exec_usage(b->exec, on_usage, &asking);
-	if (!box_until(b->loop, &asking.done, USEC_PER_SEC))
+	if (!box_until(b->loop, &asking.done, box_patience(USEC_PER_SEC)))
 		exec_abandon(call);
 	return asking.ok;
 }

@@ -34,6 +34,10 @@ struct box_host {
 	char runtime[128];
 };
 
+/* So long, or where the environment says how many times slower this machine is (SCB_SLOW), so many
+ * times as long. */
+uint64_t box_patience(uint64_t us);
+
 int box_host_init(struct box_host *h, const char *provider);
 /* Removes the runtime directory; false where it is not empty. */
 bool box_host_done(struct box_host *h);

@@ -104,7 +104,7 @@ static void test_busy_destroy(void)
 	uint64_t took = clock_monotonic_us() - start;
 	struct traces after = traces(&host);
 	tap_ok(!left && traces_same(&before, &after), "destroy ends them all");
-	tap_ok(took < USEC_PER_SEC, "within a second (%.1f ms)", (double)took / 1000);
+	tap_ok(took < box_patience(USEC_PER_SEC), "within a second (%.1f ms)", (double)took / 1000);
 	if (left)
 		tap_note("left: %s", left);
 }
@@ -140,7 +140,7 @@ static void exits_with(const char *agent, const char *expect, const char *name)
 	box_init(&b, &host);
 	b.spec.agent_path = agent;
 	bool told = box_create(&b, host.provider, &err) == 0 &&
-		    box_until(b.loop, &b.exited, 10 * USEC_PER_SEC);
+		    box_until(b.loop, &b.exited, box_patience(10 * USEC_PER_SEC));
 	const char *said = told ? b.why.text : err.text;
 	tap_ok(strstr(said, expect) != NULL, "%s: says so", name);
 	tap_note("%s", said);
@@ -424,7 +424,7 @@ static void test_dead_broker(void)
 		"a sweep leaves what lives alone");
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 	/* Its agent ends by itself (orphan_ms 0), then the sweep has something to do. */
-	uint64_t end = clock_monotonic_us() + 10 * USEC_PER_SEC;
+	uint64_t end = clock_monotonic_us() + box_patience(10 * USEC_PER_SEC);
 	struct traces after;
 	do {
 		(void)nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
@@ -458,7 +458,7 @@ static void test_broker_killed_early(void)
 		CHECK(pid > 0 && kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 	}
 	/* A record is locked for as long as anything of its sandbox lives. */
-	uint64_t end = clock_monotonic_us() + 3 * USEC_PER_SEC;
+	uint64_t end = clock_monotonic_us() + box_patience(3 * USEC_PER_SEC);
 	do {
 		(void)usleep(20000);
 		(void)provider_sweep(host.runtime);

@@ -74,7 +74,7 @@ static void on_read(void *user, struct exec_read *r, const struct err *err)
 
 static bool answered(struct box *b, struct answer *a)
 {
-	return box_until(b->loop, &a->done, 15 * USEC_PER_SEC);
+	return box_until(b->loop, &a->done, box_patience(15 * USEC_PER_SEC));
 }
 
 static bool cell(struct box *b, const char *code, struct answer *ret)
@@ -86,7 +86,7 @@ static bool cell(struct box *b, const char *code, struct answer *ret)
 		.job = job,
 		.language = "python",
 		.code = code,
-		.wait_us = 10 * USEC_PER_SEC};
+		.wait_us = box_patience(10 * USEC_PER_SEC)};
 	(void)exec_run(b->exec, &q, on_status, ret);
 	return answered(b, ret);
 }
@@ -178,7 +178,7 @@ static void test_killed(void)
 			"its kernel has its state");
 		tap_note("%s", a.text);
 		a = (struct answer){0};
-		(void)exec_wait(b.exec, t.job, 5 * USEC_PER_SEC, on_status, &a);
+		(void)exec_wait(b.exec, t.job, box_patience(5 * USEC_PER_SEC), on_status, &a);
 		tap_ok(answered(&b, &a) && a.state == JOB_DONE && strcmp(a.text, "one\ntwo\n") == 0,
 			"its job went on to the end");
 		a = (struct answer){0};
@@ -230,10 +230,11 @@ static void test_twice(void)
 	init_told(&first, &t);
 	init_told(&second, &t);
 	bool up = box_connect(&first, &host) && box_connect(&second, &host);
-	tap_ok(up && box_until(first.loop, &first.lost, 5 * USEC_PER_SEC) && box_answers(&second),
+	tap_ok(up && box_until(first.loop, &first.lost, box_patience(5 * USEC_PER_SEC)) &&
+			box_answers(&second),
 		"connected to twice: the newcomer has the link");
 	tap_ok(box_close(&first) == NULL, "destroyed by the first");
-	tap_ok(box_until(second.loop, &second.exited, 5 * USEC_PER_SEC) &&
+	tap_ok(box_until(second.loop, &second.exited, box_patience(5 * USEC_PER_SEC)) &&
 			second.why.code == ERR_SANDBOX_LOST,
 		"the second is told: %s", second.why.text);
 	tap_ok(box_close(&second) == NULL, "and destroys what is gone");
@@ -252,7 +253,7 @@ static void test_ended(void)
 	init_told(&b, &t);
 	bool up = box_connect(&b, &host) &&
 		  link_open(b.link, OP_SHUTDOWN, NULL, &nobody, NULL, &stream) == 0;
-	tap_ok(up && box_until(b.loop, &b.exited, 5 * USEC_PER_SEC) &&
+	tap_ok(up && box_until(b.loop, &b.exited, box_patience(5 * USEC_PER_SEC)) &&
 			strstr(b.why.text, "why is not known"),
 		"one that ends is told of, without an exit status");
 	tap_note("%s", b.why.text);
@@ -341,7 +342,7 @@ static void test_unreachable(void)
 	init_told(&b, &t);
 	tap_ok(!box_connect(&b, &host) && b.why.code == ERR_SANDBOX_LOST,
 		"one without its socket is given up: %s", b.why.text);
-	uint64_t end = clock_monotonic_us() + 10 * USEC_PER_SEC;
+	uint64_t end = clock_monotonic_us() + box_patience(10 * USEC_PER_SEC);
 	do {
 		bool never = false;
 		(void)box_until(&host.loop, &never, 20 * USEC_PER_MSEC);
@@ -422,7 +423,7 @@ static void test_killed_early(void)
 			tap_note("%u: %s", i, left);
 	}
 	/* Groups that no record names yet are swept ten seconds later. */
-	uint64_t end = clock_monotonic_us() + 15 * USEC_PER_SEC;
+	uint64_t end = clock_monotonic_us() + box_patience(15 * USEC_PER_SEC);
 	do {
 		bool never = false;
 		(void)box_until(&host.loop, &never, 20 * USEC_PER_MSEC);

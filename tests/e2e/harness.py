@@ -4,6 +4,8 @@ Told by the environment (tests/e2e/meson.build):
   SCB_BUILD     the build directory
   SCB_PROVIDER  bubblewrap | local
   SCB_MODE      root: the broker is root          user: it is an ordinary user
+  SCB_MANAGER   the folder of a systemd that gives brokers their scope (tests/guest); else there is none
+  SCB_SLOW      how many times slower the machine is than most; times are allowed in proportion
 
 A test that is started as an ordinary user runs the root mode through `sudo -n`, where that works;
 one that is started as root makes itself an ordinary user with setpriv, in a folder that user may
@@ -25,11 +27,12 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
-from mcpclient import Client, memory  # noqa: E402, F401
+from mcpclient import SLOW, Client, memory  # noqa: E402, F401
 
 BUILD = os.path.abspath(os.environ.get("SCB_BUILD", "build"))
 PROVIDER = os.environ.get("SCB_PROVIDER", "bubblewrap")
 MODE = os.environ.get("SCB_MODE", "root" if os.geteuid() == 0 else "user")
+MANAGER = os.environ.get("SCB_MANAGER")
 SANITIZED = bool(os.environ.get("SCB_SANITIZED"))
 CANARY = "scb-canary-7f3a9c"
 VERSION = subprocess.run([os.path.join(BUILD, "scb"), "--version"], capture_output=True, text=True).stdout[4:].strip()
@@ -92,6 +95,8 @@ class Place:
         self.home = self.folder("home")
         self.state = self.folder("home", "state")
         self.run = self.folder("run")
+        if MANAGER:
+            os.symlink(MANAGER, os.path.join(self.run, "systemd"))
         atexit.register(shutil.rmtree, self.top, True)
         atexit.register(self.end)  # before the folders go
 
@@ -165,7 +170,7 @@ class Place:
     def scb(self, *arguments, timeout=60, **env):
         """Runs another command to its end."""
         return subprocess.run(self.command(*arguments), env=self.environment(**env), cwd=self.home,
-                              capture_output=True, text=True, timeout=timeout)
+                              capture_output=True, text=True, timeout=timeout * SLOW)
 
     def audit(self):
         """The events of the audit log (a list of objects), the oldest first."""
@@ -251,7 +256,7 @@ def descendants(pid):
 
 def until(predicate, timeout, step=0.02):
     """True as soon as predicate() is; False where it never was."""
-    end = time.monotonic() + timeout
+    end = time.monotonic() + timeout * SLOW
     while True:
         if predicate():
             return True
@@ -292,7 +297,7 @@ class Case(unittest.TestCase):
         place.end()
         assert not client.faults, f"stdout held what is no protocol: {client.faults[:5]}"
         assert client.proc.returncode == 0, f"exit status {client.proc.returncode}" + client.explain()
-        assert took < (10 if SANITIZED else 2), f"ended only {took:.1f} s after EOF"
+        assert took < (10 if SANITIZED else 2) * SLOW, f"ended only {took:.1f} s after EOF"
         if not until(lambda: not place.leftovers(below), 1):
             raise AssertionError(f"left behind: {place.leftovers(below)}")
         shutil.rmtree(place.top, True)
@@ -342,7 +347,7 @@ class Case(unittest.TestCase):
         """Answered within so many seconds; more, in proportion, where others keep the machine busy."""
         if not SANITIZED:
             busy = max(1, os.getloadavg()[0] / os.cpu_count())
-            self.assertLess(r.took, seconds * busy, str(r))
+            self.assertLess(r.took, seconds * busy * SLOW, str(r))
 
     def sandbox_processes(self, word):
         """Processes below the broker whose command line holds word."""

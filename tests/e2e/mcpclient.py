@@ -14,6 +14,7 @@ import time
 MAX_LINE = 900_000
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN = "2026-07-28"
+SLOW = float(os.environ.get("SCB_SLOW", "1"))  # how many times slower this machine is than most
 INFO = {"name": "scb-e2e", "version": "1"}
 
 
@@ -42,7 +43,7 @@ class Call:
 
     def wait(self, timeout=60):
         """The whole answer: an object with "result" or "error"."""
-        if not self.done.wait(timeout):
+        if not self.done.wait(timeout * SLOW):
             raise TimeoutError(f"{self.method} (id {self.id}) not answered within {timeout} s"
                                + self.client.explain())
         if self.message is None:
@@ -159,7 +160,7 @@ class Client:
 
     def wait_for(self, predicate, timeout=5):
         """Until predicate(self) holds; it looks at notifications and unmatched."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * SLOW
         with self.changed:
             while not predicate(self):
                 left = end - time.monotonic()
@@ -261,7 +262,7 @@ class Client:
         if not self.proc.stdin.closed:
             self.proc.stdin.close()
         try:
-            self.proc.wait(timeout)
+            self.proc.wait(timeout * SLOW)
         except subprocess.TimeoutExpired:
             self.proc.kill()
             self.proc.wait()
