@@ -2,7 +2,7 @@
 #
 #   make run         install what is missing, build, run the first example
 #   make check       build, run every test that this machine can run          (a few minutes)
-#   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients
+#   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients, a virtual machine
 #   make fuzz        each fuzz target for FUZZ_SECONDS (60)
 #   make bench       the figures beside a Jupyter kernel's, one line each (BENCH=NAME: one of them)
 #   make soak        a mix of calls for SOAK_MINUTES (2); SOAK=cycles: 1,000 sandboxes made and

@@ -149,6 +149,9 @@ static int v2_limited(
 			(unsigned long long)l->cpus * CPU_PERIOD_US, CPU_PERIOD_US);
 		TRY(write_text(code, "cpu.max", quota));
 	}
+	/* The agent, in namespaces of its own, moves its children with this descriptor: the kernel
+	 * looks at the rights and the cgroup namespace of who opened it (CVE-2021-4197: Linux
+	 * 5.16, 5.15.14, 5.10.111). */
 	TRY(open_file(code, "cgroup.procs", O_WRONLY, &b->code_join[b->n_code_join]));
 	b->n_code_join++;
 	return 0;

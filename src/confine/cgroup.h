@@ -1,9 +1,9 @@
 /* cgroup.h: the two control groups of a sandbox, on cgroup v1, v2 and both at once.
  *
- * `agent` holds the agent, `code` everything that it starts, with the limits. On a hybrid machine the
- * controllers are on v1 and an otherwise empty v2 tree offers cgroup.kill.
- * A root broker has a group "scb" in each hierarchy; an ordinary user one in the v2 group that was
- * delegated to it, if one was. */
+ * `agent` holds the agent, `code` everything that it starts, with the limits. On a hybrid machine
+ * the controllers are on v1 and an otherwise empty v2 tree offers cgroup.kill. A root broker has a
+ * group "scb" in each hierarchy; an ordinary user one in the v2 group that was delegated to it, if
+ * one was. */
 #pragma once
 
 #include <stdbool.h>
