@@ -83,12 +83,12 @@ bool evidence_crowded(void)
 {
 	if (config->pids_fd >= 0 && config->pids_max)
 		return evidence_number(config->pids_fd) >= config->pids_max;
-	return evidence_at_process_limit();
+	return evidence_at_process_limit(0);
 }
 
-bool evidence_at_process_limit(void)
+bool evidence_at_process_limit(size_t ended)
 {
 	const size_t agent = 1;
 	return config->pids_events_fd < 0 && config->rlimit_nproc &&
-	       proc_count_threads() + agent >= config->rlimit_nproc;
+	       proc_count_threads() + agent + ended >= config->rlimit_nproc;
 }

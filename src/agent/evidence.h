@@ -22,7 +22,8 @@ void evidence_recent(struct evidence *ret);
 #define EVIDENCE_AGE_US (50 * USEC_PER_MSEC)
 /* As many processes and threads as are allowed: by the counter, else by RLIMIT_NPROC. */
 bool evidence_crowded(void);
-/* No counter, but RLIMIT_NPROC, and as many threads as it allows. */
-bool evidence_at_process_limit(void);
+/* No counter, but RLIMIT_NPROC, and as many threads as it allows, with those that have just ended.
+ */
+bool evidence_at_process_limit(size_t ended);
 /* A cgroup's number file. 0 where there is none. */
 uint64_t evidence_number(int fd);

@@ -59,7 +59,8 @@ static void weigh_processes(struct job *j, const struct evidence *now, bool fail
 	if (moved)
 		job_note(j, "pids_max:%llu",
 			(unsigned long long)(now->pids_max - j->before.pids_max));
-	if (!failed || !(moved || evidence_at_process_limit()))
+	const size_t leader = 1;
+	if (!failed || !(moved || evidence_at_process_limit(leader)))
 		return;
 	bool told = said(j, "Resource temporarily unavailable") ||
 		    said(j, "can't start new thread") || said(j, "annot fork");
