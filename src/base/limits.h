@@ -56,9 +56,11 @@
 /* Unanswered lines that a front keeps for a later broker; above it it reads no more of its host.
  * Six of the largest. */
 #define LIMIT_FRONT_KEPT (64 * MIB)
-/* Brokers that end, one after the other, without an answer in between: the front then gives its
- * unanswered requests up, since one of them may be the reason. */
-#define LIMIT_FRONT_DEATHS 10
+/* Brokers that die, one after the other, without an answer in between: the front then gives its
+ * unanswered requests up, since one of them may be the reason. One that died within
+ * LIMIT_FRONT_YOUNG_US counts tenfold. */
+#define LIMIT_FRONT_DEATHS   100
+#define LIMIT_FRONT_YOUNG_US (2 * USEC_PER_SEC)
 /* A broker's start, up to its socket: 10 ms, on a machine that swaps some seconds. */
 #define LIMIT_BROKER_START_US (10 * USEC_PER_SEC)
 /* What a broker writes to its log file before it begins a new one; one older is kept. */

@@ -52,6 +52,7 @@ struct front {
 	size_t unsent_at;    /* so many bytes of it are */
 	size_t kept_bytes, unsent_bytes;
 	uint64_t last_number;
+	uint64_t met_us;  /* when the last broker was reached */
 	unsigned deaths;  /* of brokers, without an answer in between */
 	struct buf from;  /* the broker's bytes that are no whole frame yet */
 	struct buf queue; /* for the host, which has not taken it yet */
@@ -341,7 +342,9 @@ static void read_host(struct front *f)
 static void reconnect(struct front *f)
 {
 	struct err err = {0};
-	if (!f->leaving && ++f->deaths > LIMIT_FRONT_DEATHS)
+	if (!f->leaving)
+		f->deaths += clock_monotonic_us() - f->met_us < LIMIT_FRONT_YOUNG_US ? 10 : 1;
+	if (f->deaths > LIMIT_FRONT_DEATHS)
 		give_up(f, "scb's broker has died again and again while it worked on this; see "
 			   "broker.log in its state directory");
 	f->leaving = false;
@@ -350,6 +353,7 @@ static void reconnect(struct front *f)
 		give_up(f, err.text);
 		f->leaving = true; /* tried again when the host asks something */
 	}
+	f->met_us = clock_monotonic_us();
 }
 
 /* After a death at once, so that what runs is looked after; else when there is something to ask. */
@@ -446,6 +450,7 @@ int front_serve(const struct settings *settings, enum front_kind kind, int fd_ou
 	int r = paths_state(settings->state, &f->state, &err);
 	if (r == 0)
 		r = reach_broker(f->state, settings, &f->hello, &f->sock, &err);
+	f->met_us = clock_monotonic_us();
 	if (r == 0)
 		carry(f);
 	for (struct kept *k = f->first, *next; k; k = next) {

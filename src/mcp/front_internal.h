@@ -35,6 +35,7 @@ struct front {
 	int events;  /* that it is polled for */
 	bool broken; /* nothing can be sent or received any more; the loop closes it */
 	bool greeted;
+	bool ending;       /* it said BYE: what is queued goes out, then it is closed */
 	uint64_t since_us; /* CLOCK_MONOTONIC, of the connection */
 	char principal[32];
 	enum front_kind kind;

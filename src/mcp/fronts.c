@@ -41,7 +41,7 @@ static void poll_for(struct front *f, int events)
 /* A peer that asks without reading the answers is not read from either. */
 static void update_poll(struct front *f)
 {
-	bool hold = f->out.len > LIMIT_MCP_OUT_QUEUE;
+	bool hold = f->out.len > LIMIT_MCP_OUT_QUEUE || f->ending;
 	poll_for(f, (hold ? 0 : UV_READABLE) | (f->out.len > 0 ? UV_WRITABLE : 0));
 }
 
@@ -318,6 +318,22 @@ static void on_message(struct front *f, const struct front_frame *frame)
 	mcp_conn_message(f->conn, &m);
 }
 
+/* Its calls end, and what a command opened, however it ended. */
+static void end_conn(struct front *f)
+{
+	struct fronts *a = f->all;
+	struct session *s = NULL;
+	if (!f->conn)
+		return;
+	mcp_conn_close(TAKE_PTR(f->conn));
+	a->n_live--;
+	if (f->kind == FRONT_RUN && f->session[0] && a->config.sessions &&
+		sessions_find(a->config.sessions, f->principal, f->session, &s, NULL) == 0)
+		session_close(s, "its command has ended", NULL, NULL);
+	if (a->config.changed)
+		a->config.changed(a->config.user);
+}
+
 /* True: go on reading. */
 static bool on_frame(struct front *f, const struct front_frame *frame)
 {
@@ -335,7 +351,12 @@ static bool on_frame(struct front *f, const struct front_frame *frame)
 		front_control(f, frame->p, frame->n);
 		return true;
 	}
-	return false; /* BYE, or what has no place here */
+	if (frame->type == FRONT_BYE && f->conn) {
+		end_conn(f);
+		f->ending = true;
+		return f->out.len > 0; /* what it has been answered it shall have */
+	}
+	return false; /* what has no place here */
 }
 
 /* The frames at the start of p[0..n); *ret_used of them were worked on. False: the connection ends.
@@ -393,7 +414,7 @@ static void on_poll(uv_poll_t *h, int status, int events)
 		flush_out(f);
 	if (events & UV_READABLE)
 		goes_on = receive(f);
-	if (!goes_on)
+	if (!goes_on || (f->ending && f->out.len == 0 && !f->broken))
 		front_close(f);
 	else if (!f->broken)
 		update_poll(f);
@@ -410,32 +431,17 @@ static void on_front_closed(uv_handle_t *h)
 	free(f);
 }
 
-/* What a command opened ends with it, however it ended. */
-static void close_session_of_run(struct front *f)
-{
-	struct session *s = NULL;
-	if (f->kind == FRONT_RUN && f->session[0] && f->all->config.sessions &&
-		sessions_find(f->all->config.sessions, f->principal, f->session, &s, NULL) == 0)
-		session_close(s, "its command has ended", NULL, NULL);
-}
-
 static void front_close(struct front *f)
 {
 	struct fronts *a = f->all;
 	flush_out(f);
 	f->broken = true; /* nothing is sent to it any more */
-	if (f->conn) {
-		mcp_conn_close(TAKE_PTR(f->conn));
-		a->n_live--;
-	}
-	close_session_of_run(f);
+	end_conn(f);
 	if (f->control)
 		front_control_forget(f->control);
 	list_remove(&f->link);
 	a->n_connected--;
 	uv_close((uv_handle_t *)&f->poll, on_front_closed);
-	if (a->config.changed)
-		a->config.changed(a->config.user);
 }
 
 /* Takes the descriptor. */

@@ -293,6 +293,22 @@ class Fronts(unittest.TestCase):
         self.assertEqual("mounted\n", c.tool("files", action="read", path="/mnt/m/f").data["text"])
         self.assertEqual(2, [e["event"] for e in self.place.audit()].count("broker.start"))
 
+    def test_key_outlives_front(self):
+        """a call with an idempotency key is not cancelled by the end of its front; another one gets its answer"""
+        a = self.serve("--name", "desk")
+        session = a.tool("session", action="open").session
+        arguments = {"command": "sleep 2; date +%N; echo once >>f", "session": session, "idempotency_key": "k"}
+        a.start("run_command", **arguments)
+        self.assertTrue(until(lambda: any(e["event"] == "exec.start" for e in self.place.audit()), 5))
+        a.kill(9)
+        b = self.serve("--name", "desk")
+        first = b.tool("run_command", **arguments)
+        self.assertEqual(("done", 0), (first.status, first.exitCode), str(first))
+        self.assertEqual(first.stdout, b.tool("run_command", **arguments).stdout)
+        other = self.serve("--name", "shelf")  # another host: another key of the same name
+        self.assertNotEqual(first.job, other.tool("run_command", **arguments).job)
+        self.assertEqual("once\nonce\n", b.tool("files", action="read", path="f", session=session).data["text"])
+
     def test_idle_broker_killed(self):
         """nothing was asked: the next broker is there all the same"""
         c = self.serve()

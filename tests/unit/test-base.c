@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/str.h"
 
 static void buf_keeps_its_maximum(void **state)
@@ -187,6 +188,37 @@ static void texts_are_made_printable(void **state)
 	assert_string_equal(e.text, "x?y: no \"abcd?\"");
 }
 
+/* ---- log ---- */
+
+static off_t size_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
+static void log_file_is_bounded(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/scb-log-XXXXXX";
+	assert_non_null(mkdtemp(dir));
+	_cleanup_free_ char *path = xasprintf("%s/log", dir), *old = xasprintf("%s.1", path);
+	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(saved >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) == STDERR_FILENO);
+	log_bound_file(path, 1000);
+	for (int i = 0; i < 1000; i++)
+		log_error("line %04d of a log that goes on and on", i);
+	log_bound_file(NULL, 0);
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	(void)close(saved);
+	(void)close(fd);
+	assert_in_range(size_of(path), 0, 1000);
+	assert_in_range(size_of(old), 1000, 1100); /* the line that was one too many is whole */
+	(void)unlink(path);
+	(void)unlink(old);
+	(void)rmdir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +230,7 @@ int main(void)
 		cmocka_unit_test(times),
 		cmocka_unit_test(every_code_has_its_row),
 		cmocka_unit_test(paths_stay_beneath),
+		cmocka_unit_test(log_file_is_bounded),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
