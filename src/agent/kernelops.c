@@ -237,6 +237,8 @@ static void op_list(struct stream *s, struct tlv_reader body)
 		r |= tlv_u64(&b, TAG_PID, (uint64_t)k->pid);
 		r |= tlv_u64(&b, TAG_BUSY, k->current != NULL);
 		r |= tlv_u64(&b, TAG_COUNT, k->n_queued);
+		if (k->state == KERNEL_DOWN && k->stop_asked)
+			r |= tlv_u64(&b, TAG_REASON, REASON_CANCELLED);
 		if (k->language[0])
 			r |= tlv_str(&b, TAG_LANGUAGE, k->language);
 		if (k->engine[0])

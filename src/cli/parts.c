@@ -60,8 +60,14 @@ static int open_audit(struct parts *p, struct err *err)
 	return audit_event(p->audit, &e, err);
 }
 
+static void on_restored(void *user)
+{
+	*(bool *)user = true;
+}
+
 static void open_sessions(struct parts *p)
 {
+	bool restored = p->solo;
 	const struct sessions_config config = {
 		.loop = &p->loop,
 		.policy = p->settings->policy,
@@ -70,8 +76,14 @@ static void open_sessions(struct parts *p)
 		.runtime_dir = p->runtime,
 		.agent_path = p->agent,
 		.kernels_dir = p->kernels,
+		.outlive = !p->solo,
 	};
 	p->sessions = sessions_new(&config);
+	if (!p->solo)
+		sessions_restore(p->sessions, on_restored, &restored);
+	/* Before anybody asks: then all that there is is known. */
+	while (!restored)
+		(void)uv_run(&p->loop, UV_RUN_ONCE);
 }
 
 static void open_outputs(struct parts *p)

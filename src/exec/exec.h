@@ -194,6 +194,7 @@ struct exec_kernel {
 	char *name, *language, *engine;
 	uint32_t generation;
 	bool alive, busy;
+	bool stopped; /* it ended because that was asked for */
 	uint32_t queued;
 };
 typedef void (*exec_kernels_fn)(
@@ -209,6 +210,9 @@ int exec_kernel_adopt(
 	struct exec *x, const char *kernel, int fds[4], exec_simple_fn done, void *user) MUST_CHECK;
 /* Starts the default kernel before any cell needs it. */
 void exec_kernel_prepare(struct exec *x);
+/* A kernel that an earlier broker has started, as exec_kernels() tells of it: it is not started
+ * again, and its next generation is a surprise unless it was stopped. */
+void exec_kernel_found(struct exec *x, const struct exec_kernel *k);
 /* kernel NULL: the default one. Interrupting an idle kernel is 0. */
 void exec_kernel_interrupt(
 	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user);

@@ -120,6 +120,18 @@ void exec_kernel_seen(struct exec_kernel_ref *k, struct exec_status *s)
 			      s->reason != REASON_INTERPRETER_DIED; /* which says as much */
 }
 
+void exec_kernel_found(struct exec *x, const struct exec_kernel *k)
+{
+	struct exec_kernel_ref *ref = exec_kernel_named(x, k->name);
+	if (!ref || k->generation <= ref->generation)
+		return;
+	if (!ref->language && k->language)
+		ref->language = find_language(k->language);
+	ref->started = true;
+	ref->generation = k->generation;
+	ref->restart_asked = k->stopped;
+}
+
 /* ---- starting ---- */
 
 struct start_call {

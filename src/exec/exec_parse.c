@@ -325,7 +325,7 @@ void exec_bundle_done(struct exec_bundle *b)
 int exec_parse_kernel(struct tlv_reader msg, struct exec_kernel *ret)
 {
 	struct exec_kernel k = {0};
-	uint64_t pid = 0, busy = 0;
+	uint64_t pid = 0, busy = 0, reason = 0;
 	int r = 0;
 	for (struct tlv t; r == 0 && tlv_next(&msg, &t);) {
 		switch (t.tag) {
@@ -347,6 +347,9 @@ int exec_parse_kernel(struct tlv_reader msg, struct exec_kernel *ret)
 		case TAG_BUSY:
 			r = number(&t, 1, &busy);
 			break;
+		case TAG_REASON:
+			r = number(&t, UINT32_MAX, &reason);
+			break;
 		case TAG_COUNT:
 			r = number32(&t, LIMIT_KERNEL_QUEUE, &k.queued);
 			break;
@@ -356,6 +359,7 @@ int exec_parse_kernel(struct tlv_reader msg, struct exec_kernel *ret)
 	}
 	k.alive = pid > 0;
 	k.busy = busy;
+	k.stopped = reason == REASON_CANCELLED;
 	if (r < 0 || msg.bad || !k.name) {
 		exec_kernel_done(&k);
 		*ret = (struct exec_kernel){0};

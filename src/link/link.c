@@ -44,6 +44,7 @@ struct link {
 	int fd;
 	int polled; /* events that poll waits for */
 	enum link_state state;
+	bool found;    /* another broker's link was ready before */
 	bool lost;     /* nothing goes out any more; why says why */
 	bool deaf;     /* nothing that comes in counts any more */
 	bool reported; /* the streams were told, or are just being told */
@@ -102,7 +103,7 @@ static void lose(struct link *l, enum err_code code, int errnum, const char *fmt
 	(void)err_set(&l->why, code, errnum, "%s", text);
 	l->lost = true;
 	(void)uv_poll_stop(&l->poll);
-	uint64_t wait = l->state == LINK_READY ? EXPLAIN_MS : EXPLAIN_START_MS;
+	uint64_t wait = link_was_ready(l) ? EXPLAIN_MS : EXPLAIN_START_MS;
 	(void)uv_timer_start(&l->timer, on_timer, code == ERR_SANDBOX_LOST ? wait : 0, 0);
 }
 
@@ -568,7 +569,12 @@ bool link_ready(const struct link *l)
 
 bool link_was_ready(const struct link *l)
 {
-	return l->state == LINK_READY;
+	return l->state == LINK_READY || l->found;
+}
+
+void link_found(struct link *l)
+{
+	l->found = true;
 }
 
 uv_loop_t *link_loop(const struct link *l)

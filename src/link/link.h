@@ -40,6 +40,9 @@ struct link_events {
 int link_new(uv_loop_t *loop, int fd, const uint8_t key[static AUTH_KEY],
 	const struct link_events *events, void *user, struct link **ret) MUST_CHECK;
 void link_close(struct link *l); /* NULL is fine */
+/* Right after link_new(): of a sandbox that an earlier broker has had a link to. It has been ready
+ * as far as link_was_ready() is asked. */
+void link_found(struct link *l);
 bool link_ready(const struct link *l);
 /* Was it ever ready, lost since or not? */
 bool link_was_ready(const struct link *l);

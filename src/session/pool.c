@@ -204,12 +204,12 @@ static void on_template_closed(void *user)
 	uv_close((uv_handle_t *)&p->timer, on_timer_closed);
 }
 
-void pool_close(struct pool *p, void (*done)(void *user), void *user)
+void pool_close(struct pool *p, bool in_use, void (*done)(void *user), void *user)
 {
 	p->closed = done;
 	p->closed_user = user;
 	if (p->template)
-		template_close(TAKE_PTR(p->template), false, on_template_closed, p);
+		template_close(TAKE_PTR(p->template), in_use, on_template_closed, p);
 	else
 		on_template_closed(p);
 }

@@ -221,3 +221,28 @@ int sessions_make_room(struct sessions *m, const char *principal, uint32_t max, 
 	}
 	return 0;
 }
+
+/* ---- deliveries ---- */
+
+void session_set_closer(struct session *s, const struct delivery *d)
+{
+	if (s->state < SESSION_CLOSING)
+		delivery_text(d, s->closed_by);
+}
+
+bool sessions_closed_by(struct sessions *m, const char *principal, const struct delivery *d,
+	char ret_handle[static ID_TEXT_SIZE])
+{
+	char text[DELIVERY_TEXT];
+	delivery_text(d, text);
+	if (!text[0])
+		return false;
+	list_for_each (s, next, &m->sessions, struct session, sessions) { /* being closed still */
+		if (s->state >= SESSION_CLOSING && strcmp(s->principal, principal) == 0 &&
+			strcmp(s->closed_by, text) == 0) {
+			memcpy(ret_handle, s->handle, ID_TEXT_SIZE);
+			return true;
+		}
+	}
+	return session_record_closed_by(m->config.store, principal, text, ret_handle);
+}

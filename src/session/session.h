@@ -26,6 +26,8 @@ struct sessions_config {
 	struct audit *audit;
 	struct store *store;
 	const char *runtime_dir, *agent_path, *kernels_dir;
+	/* Sandboxes outlive this process, and a later one finds them by the store. */
+	bool outlive;
 };
 
 /* What a connection's sandboxes are made with. */
@@ -39,8 +41,16 @@ void session_profile_copy(const struct session_profile *from, struct session_pro
 void session_profile_done(struct session_profile *p);
 
 struct sessions *sessions_new(const struct sessions_config *c);
+/* At a broker's start, once: finds the sessions that an earlier one has left in the store. They are
+ * live at once, and what is asked of them waits for their links. What is lost says so once. done is
+ * called from the loop when all have answered, with their jobs and kernels, or are lost: after
+ * SESSION_RESTORE_US at the latest. */
+void sessions_restore(struct sessions *m, void (*done)(void *user), void *user);
 /* Destroys every sandbox, then calls done (may be NULL) and frees. */
 void sessions_close(struct sessions *m, void (*done)(void *user), void *user);
+/* Lets go of everything where it stands, for a later broker; calls done (may be NULL) and frees.
+ * What is held by calls is lost to them. */
+void sessions_detach(struct sessions *m, void (*done)(void *user), void *user);
 
 /* The isolation level of the next sandbox of that profile. */
 const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile);
@@ -86,3 +96,8 @@ void session_release(struct session *s);
 /* Ends it; the handle is unknown from now on. done (may be NULL) once nothing of it is left. */
 void session_close(struct session *s, const char *why,
 	void (*done)(void *user, const char *leftovers), void *user);
+/* Before session_close(): the delivery that closes it. For ten minutes after its end
+ * sessions_closed_by() knows, whichever broker is asked. */
+void session_set_closer(struct session *s, const struct delivery *d);
+bool sessions_closed_by(struct sessions *m, const char *principal, const struct delivery *d,
+	char ret_handle[static ID_TEXT_SIZE]);

@@ -9,20 +9,31 @@
 /* An implicit session not named again for so long goes first when a cap is hit; a session whose
  * sandbox is lost is kept so long, to say so. */
 #define SESSION_GRACE_US (120 * USEC_PER_SEC)
+/* What the agent is given while its broker ends with it; else a session's idle TTL, if longer. */
 #define SESSION_LEASE_MS 60000
 /* A third of it: two renewals may be missed. */
 #define SESSION_RENEW_US (20 * USEC_PER_SEC)
 /* How often a session past its idle TTL is asked whether its jobs still run. */
 #define SESSION_BUSY_US (30 * USEC_PER_SEC)
 
+/* How long a closed session's handle is kept, for the delivery that closed it. */
+#define SESSION_TOMB_US (600 * USEC_PER_SEC)
+/* A sandbox that an earlier broker left has so long to answer. */
+#define SESSION_RESTORE_US (5 * USEC_PER_SEC)
+
 struct sessions {
 	struct sessions_config config;
 	struct list sessions; /* all that are not freed; the oldest first */
 	uv_timer_t timer;     /* due when the next deadline of any session is */
 	struct pool *pool;
-	bool closing, ended;
+	bool closing, detaching, ended;
 	void (*closed)(void *user);
 	void *closed_user;
+	bool tombs;          /* there may be records of closed sessions */
+	uint64_t tombs_us;   /* when they are looked through next */
+	uint64_t restore_us; /* CLOCK_BOOTTIME; by then all are found or lost; 0: done */
+	void (*restored)(void *user);
+	void *restored_user;
 };
 
 enum session_state {
@@ -47,6 +58,12 @@ struct session {
 	char *principal;
 	bool implicit;
 	struct session_profile profile; /* with copies of its own */
+	uint8_t key[AUTH_KEY];          /* of its link */
+	char *ref;                      /* of its sandbox; known before that is made */
+	bool made;                      /* create() has succeeded, here or in an earlier broker */
+	bool found;                     /* an earlier broker's: what its agent knows is asked */
+	unsigned asking;                /* so many answers to that are to come */
+	bool once;                      /* what is audited of it may be on record already */
 	struct sandbox *sandbox;        /* NULL once destroy() was called */
 	struct capabilities caps;
 	struct link *link;
@@ -55,8 +72,10 @@ struct session {
 	bool kernel_asked; /* a forked kernel is to come once the link is ready, or on its way */
 	bool destroyed;    /* destroy() has called back */
 	bool link_over;    /* the link was lost, and has said so */
-	char *leftovers, *why_closed;
-	struct list waiters; /* for its end */
+	bool ready;        /* this link has been */
+	char *leftovers, *why_closed, *why_lost;
+	char closed_by[DELIVERY_TEXT]; /* the delivery that closes it; "": none */
+	struct list waiters;           /* for its end */
 	unsigned holds;
 	bool checking;                          /* asking whether jobs run */
 	uint64_t created_us;                    /* CLOCK_REALTIME */
@@ -104,13 +123,58 @@ struct session *pool_take(struct pool *p, const struct session_profile *profile)
 void pool_lost(struct pool *p);
 /* What kernels can be forked from now, or NULL; asking says that one is wanted. */
 struct template *pool_template(struct pool *p);
-/* Ends the template once no sandbox is left; then calls done and frees. */
-void pool_close(struct pool *p, void (*done)(void *user), void *user);
+/* Ends the template, or where sandboxes live on (in_use) lets go of it; then calls done and frees.
+ */
+void pool_close(struct pool *p, bool in_use, void (*done)(void *user), void *user);
 
-/* The record under "session/HANDLE", or "pool/SANDBOX" while it is nobody's: what a later broker
- * needs to find the sandbox. */
-int session_record_put(struct store *store, const struct session *s,
-	const uint8_t key[static AUTH_KEY], struct err *err) MUST_CHECK;
-void session_record_remove(struct store *store, const struct session *s);
-/* The one under "pool/SANDBOX", of one that is a session by now. */
-void session_record_remove_pooled(struct store *store, const struct session *s);
+/* ---- session_life.c, for session_restore.c ---- */
+
+/* With id, times and lists; not in all->sessions yet. */
+struct session *session_new(struct sessions *m, const struct session_profile *profile);
+/* Writes its record, makes its sandbox and what stands on that. Puts it into all->sessions, but
+ * where it fails: then it is freed, or taken down by the timer. */
+int session_make(struct session *s, struct err *err) MUST_CHECK;
+/* The link over this connection (taken), and what stands on it. found: see link_found(). */
+int session_attach(struct session *s, int fd, bool found, const char *kernels_dir,
+	const char *workspace, struct err *err) MUST_CHECK;
+extern const struct sandbox_events session_sandbox_events;
+/* From what is on record to closing, unless it is there already. */
+void session_begin_close(struct session *s, const char *why);
+/* The timer is due in at most so long. */
+void session_due_in(struct sessions *m, uint64_t us);
+
+/* ---- session_restore.c ---- */
+
+/* The link is ready: asks the agent of a found one what it knows. */
+void session_learn(struct session *s);
+/* Are all found ones ready or lost? Those that have not answered in time are given up. */
+bool sessions_all_restored(struct sessions *m, uint64_t now_us);
+
+/* ---- session_record.c: what a later broker needs ---- */
+
+struct session_record {
+	enum session_state state;
+	bool made;
+	char handle[ID_TEXT_SIZE], sandbox_id[ID_TEXT_SIZE];
+	char *principal, *ref;
+	char *why; /* of lost and closing ones; may be NULL */
+	char closed_by[DELIVERY_TEXT];
+	uint8_t key[AUTH_KEY];
+	bool implicit;
+	uint64_t created_us;
+	struct session_profile profile; /* copies */
+};
+
+/* As s is now. */
+int session_record_put(struct session *s, struct err *err) MUST_CHECK;
+/* Nothing of it is left, nor is its record; where a delivery closed it, that stays known. */
+void session_record_end(struct session *s);
+/* The one that it had while it was in the pool. */
+void session_record_remove_pooled(struct session *s);
+/* -EBADMSG for what is no record of this version. */
+int session_record_get(struct store *store, const char *key, struct session_record *ret) MUST_CHECK;
+void session_record_done(struct session_record *r);
+bool session_record_closed_by(struct store *store, const char *principal, const char *delivery,
+	char ret_handle[static ID_TEXT_SIZE]);
+/* Removes what is older than SESSION_TOMB_US; false where nothing is left. */
+bool session_record_sweep(struct store *store);

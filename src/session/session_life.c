@@ -38,10 +38,16 @@ static struct audit_event about(const struct session *s, const char *event, cons
 	};
 }
 
+static int write_event(const struct session *s, const struct audit_event *e, struct err *err)
+{
+	struct audit *a = s->all->config.audit;
+	return s->once ? audit_event_once(a, e, err) : audit_event(a, e, err);
+}
+
 static int audit(const struct session *s, const char *event, const char *detail, struct err *err)
 {
 	struct audit_event e = about(s, event, detail);
-	return audit_event(s->all->config.audit, &e, err);
+	return write_event(s, &e, err);
 }
 
 /* Before it is made: what it may have, and what will hold it to that. */
@@ -75,7 +81,7 @@ static int audit_open_event(const struct session *s, struct err *err)
 	e.n_limits = ARRAY_SIZE(may_have);
 	e.enforced = held_by;
 	e.n_enforced = ARRAY_SIZE(held_by);
-	return audit_event(s->all->config.audit, &e, err);
+	return write_event(s, &e, err);
 }
 
 /* For what has happened and cannot be held back. */
@@ -94,6 +100,11 @@ static void due_in(struct sessions *m, uint64_t us)
 	uint64_t ms = us / USEC_PER_MSEC + (us % USEC_PER_MSEC != 0);
 	if (!uv_is_active((uv_handle_t *)&m->timer) || uv_timer_get_due_in(&m->timer) > ms)
 		(void)uv_timer_start(&m->timer, on_timer, ms, 0);
+}
+
+void session_due_in(struct sessions *m, uint64_t us)
+{
+	due_in(m, us);
 }
 
 static uint64_t left(uint64_t from_us, uint64_t length_us, uint64_t now_us)
@@ -144,8 +155,11 @@ static void free_session(struct session *s)
 	link_close(s->link);
 	session_profile_done(&s->profile);
 	free(s->principal);
+	free(s->ref);
 	free(s->leftovers);
 	free(s->why_closed);
+	free(s->why_lost);
+	explicit_bzero(s->key, sizeof(s->key));
 	free(s->jobs);
 	free(s);
 }
@@ -181,6 +195,14 @@ static void destroy(struct session *s)
 		s->profile.provider->destroy(sandbox, on_destroyed, s);
 }
 
+/* What will be done all the same. */
+static void record_after(struct session *s)
+{
+	struct err err;
+	if (session_record_put(s, &err) < 0)
+		log_warning("the record of %s is not what it is: %s", s->sandbox_id, err.text);
+}
+
 static void begin_close(struct session *s, const char *why)
 {
 	struct err gone;
@@ -188,8 +210,10 @@ static void begin_close(struct session *s, const char *why)
 		return;
 	s->state = SESSION_CLOSING;
 	s->why_closed = xstrdup(why);
+	record_after(s);
 	(void)err_set(&gone, ERR_CANCELLED, 0, "the session was closed (%s)", why);
-	link_fail(s->link, &gone);
+	if (s->link)
+		link_fail(s->link, &gone);
 	destroy(s);
 	due_in(s->all, 0);
 }
@@ -206,17 +230,27 @@ static void become_lost(struct session *s, const struct err *why)
 		return;
 	s->state = SESSION_LOST;
 	s->lost_us = clock_boottime_us();
+	s->why_lost = xstrdup(why->text);
+	record_after(s);
 	audit_after(s, "session.lost", why->text);
 	due_in(s->all, SESSION_GRACE_US);
 }
 
-/* Everything of it is gone: says so. */
+void session_begin_close(struct session *s, const char *why)
+{
+	begin_close(s, why);
+}
+
+/* Everything of it is gone: says so. (In this order: a broker that dies in between says it again,
+ * which is known from the log; the other way round nobody would.) */
 static void end_close(struct session *s)
 {
 	s->state = SESSION_CLOSED;
-	session_record_remove(s->all->config.store, s);
+	if (!s->why_closed) /* handed over */
+		return;
 	if (s->handle[0])
 		audit_after(s, "session.close", s->why_closed);
+	session_record_end(s);
 }
 
 static void tell_waiters(struct session *s)
@@ -255,7 +289,10 @@ static void on_exited(void *user, const struct err *why)
 static void on_ready(void *user, const struct link_hello *hello)
 {
 	struct session *s = user;
-	s->renewed_us = clock_boottime_us();
+	s->ready = true;
+	due_in(s->all, 0); /* its lease is renewed */
+	if (s->found)
+		session_learn(s);
 	log_debug("sandbox %s is up: scb-agent %s (%s)", s->sandbox_id, hello->build,
 		hello->features);
 	session_kernel_ready(s);
@@ -265,7 +302,8 @@ static void on_link_lost(void *user, const struct err *why)
 {
 	struct session *s = user;
 	s->link_over = true;
-	if (!link_was_ready(s->link) && why->code == ERR_PROTOCOL)
+	s->asking = 0;
+	if (!s->ready && why->code == ERR_PROTOCOL)
 		audit_after(s, "link.auth_failed", why->text);
 	become_lost(s, why);
 	destroy(s);
@@ -294,18 +332,19 @@ static void on_agent_event(void *user, uint16_t event, struct tlv_reader msg)
 
 static const struct link_events link_events = {
 	.ready = on_ready, .lost = on_link_lost, .event = on_agent_event};
-static const struct sandbox_events sandbox_events = {.exited = on_exited};
+const struct sandbox_events session_sandbox_events = {.exited = on_exited};
 
 /* ---- the beginning ---- */
 
-static struct session *session_new(struct sessions *m, const struct session_profile *profile)
+struct session *session_new(struct sessions *m, const struct session_profile *profile)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
 	s->all = m;
 	session_profile_copy(profile, &s->profile);
 	id_new('x', s->sandbox_id);
+	id_random(s->key, sizeof(s->key));
 	s->created_us = clock_realtime_us();
-	s->born_us = s->asked_us = s->renewed_us = clock_boottime_us();
+	s->born_us = s->asked_us = clock_boottime_us();
 	list_init(&s->sessions);
 	list_init(&s->waiters);
 	return s;
@@ -330,50 +369,62 @@ static void fill_spec(const struct sessions *m, const struct session_profile *pr
 		.mounts = profile->mounts,
 		.n_mounts = profile->n_mounts,
 		.lease_ms = SESSION_LEASE_MS,
-		.orphan_ms = 0,
+		.orphan_ms = c->outlive ? (uint32_t)MIN(l->idle_ttl_s * 1000ULL, UINT32_MAX) : 0,
 	};
 }
 
-/* Once create() has succeeded: the record, then the link and what stands on it. */
-static int connect_sandbox(struct session *s, struct err *err)
+int session_attach(struct session *s, int fd, bool found, const char *kernels_dir,
+	const char *workspace, struct err *err)
 {
-	struct sandbox *sandbox = s->sandbox;
-	struct sessions *m = s->all;
-	int r = session_record_put(m->config.store, s, sandbox->key, err);
+	int r = link_new(s->all->config.loop, fd, s->key, &link_events, s, &s->link);
 	if (r < 0)
-		return r;
-	r = link_new(
-		m->config.loop, TAKE_FD(sandbox->link_fd), sandbox->key, &link_events, s, &s->link);
-	if (r < 0) {
-		session_record_remove(m->config.store, s);
 		return err_set(err, ERR_INTERNAL, -r, "cannot watch the sandbox's link: %s",
 			uv_strerror(r));
-	}
-	s->exec = exec_new(s->link, sandbox->kernels_dir, sandbox->workspace);
+	if (found)
+		link_found(s->link);
+	s->found = found;
+	s->exec = exec_new(s->link, kernels_dir, workspace);
 	session_kernel_init(s);
 	s->files = files_new(s->link);
-	files_set_workspace(s->files, sandbox->workspace);
+	files_set_workspace(s->files, workspace);
 	files_set_mounts(s->files, s->profile.mounts, s->profile.n_mounts);
 	return 0;
 }
 
-/* From create() to what stands on the link. On failure *s is freed, or taken down by the timer. */
-static int make_sandbox(struct session *s, struct err *err)
+/* Once create() has succeeded. */
+static int attach_new(struct session *s, struct err *err)
+{
+	struct sandbox *sandbox = s->sandbox;
+	s->made = true;
+	s->caps = sandbox->caps;
+	int r = session_record_put(s, err);
+	if (r == 0)
+		r = session_attach(s, TAKE_FD(sandbox->link_fd), false, sandbox->kernels_dir,
+			sandbox->workspace, err);
+	return r;
+}
+
+int session_make(struct session *s, struct err *err)
 {
 	struct sandbox_spec spec;
 	struct sessions *m = s->all;
+	const struct provider *p = s->profile.provider;
 	fill_spec(m, &s->profile, s->sandbox_id, &spec);
-	int r = s->profile.provider->create(
-		m->config.loop, &spec, &sandbox_events, s, &s->sandbox, err);
+	spec.key = s->key;
+	free(s->ref);
+	s->ref = p->ref(&spec);
+	int r = session_record_put(s, err);
+	if (r == 0)
+		r = p->create(m->config.loop, &spec, &session_sandbox_events, s, &s->sandbox, err);
 	if (r < 0) {
 		if (s->handle[0])
 			audit_after(s, "session.close", "no sandbox could be made");
+		session_record_end(s);
 		free_session(s);
 		return r;
 	}
-	s->caps = s->sandbox->caps;
 	list_append(&m->sessions, &s->sessions);
-	r = connect_sandbox(s, err);
+	r = attach_new(s, err);
 	if (r < 0) { /* it lives in the list until the sandbox is gone */
 		s->state = SESSION_CLOSING;
 		s->why_closed = xstrdup("it could not be recorded or reached");
@@ -386,22 +437,24 @@ static int make_sandbox(struct session *s, struct err *err)
 }
 
 /* It becomes somebody's session. */
-static void begin(struct session *s, const struct session_wish *wish)
+static void begin(
+	struct session *s, const struct session_wish *wish, const char handle[static ID_TEXT_SIZE])
 {
 	s->state = SESSION_LIVE;
 	s->principal = xstrdup(wish->principal);
 	s->implicit = wish->implicit;
-	delivery_id(wish->delivery ? wish->delivery : &(struct delivery){0}, 's', s->handle);
+	s->once = wish->delivery && wish->delivery->replayed;
+	memcpy(s->handle, handle, ID_TEXT_SIZE);
 	s->created_us = clock_realtime_us();
 	s->born_us = s->asked_us = clock_boottime_us();
 }
 
-static int open_new(
-	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
+static int open_new(struct sessions *m, const struct session_wish *wish,
+	const char handle[static ID_TEXT_SIZE], struct session **ret, struct err *err)
 {
 	struct sandbox_spec spec;
 	struct session *s = session_new(m, wish->profile);
-	begin(s, wish);
+	begin(s, wish, handle);
 	fill_spec(m, &s->profile, s->sandbox_id, &spec);
 	s->profile.provider->capabilities(&spec, &s->caps);
 	int r = audit_open_event(s, err);
@@ -410,17 +463,17 @@ static int open_new(
 		return r;
 	}
 	*ret = s;
-	return make_sandbox(s, err);
+	return session_make(s, err);
 }
 
 /* As open_new(), with a sandbox that was kept ready. */
-static int open_pooled(struct session *s, const struct session_wish *wish, struct err *err)
+static int open_pooled(struct session *s, const struct session_wish *wish,
+	const char handle[static ID_TEXT_SIZE], struct err *err)
 {
-	struct store *store = s->all->config.store;
-	begin(s, wish);
+	begin(s, wish, handle);
 	int r = audit_open_event(s, err);
 	if (r == 0) {
-		r = session_record_put(store, s, s->sandbox->key, err);
+		r = session_record_put(s, err);
 		if (r < 0)
 			audit_after(s, "session.close", "it could not be recorded");
 	}
@@ -429,7 +482,7 @@ static int open_pooled(struct session *s, const struct session_wish *wish, struc
 		begin_close(s, "it could not be given away");
 		return r;
 	}
-	session_record_remove_pooled(store, s);
+	session_record_remove_pooled(s);
 	due_in(s->all, MIN(SESSION_RENEW_US, session_left_us(s, s->born_us)));
 	return 0;
 }
@@ -440,7 +493,7 @@ int session_make_pooled(struct sessions *m, const struct session_profile *profil
 	struct session *s = session_new(m, profile);
 	s->state = SESSION_POOLED;
 	*ret = s;
-	return make_sandbox(s, err);
+	return session_make(s, err);
 }
 
 void session_drop_pooled(struct session *s, const char *why)
@@ -448,18 +501,36 @@ void session_drop_pooled(struct session *s, const char *why)
 	begin_close(s, why);
 }
 
+/* One that its delivery has made already. */
+static struct session *made_before(
+	struct sessions *m, const struct session_wish *wish, const char handle[static ID_TEXT_SIZE])
+{
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		if ((s->state == SESSION_LIVE || s->state == SESSION_LOST) &&
+			strcmp(s->handle, handle) == 0 &&
+			strcmp(s->principal, wish->principal) == 0)
+			return s;
+	}
+	return NULL;
+}
+
 int sessions_open(
 	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
 {
+	char handle[ID_TEXT_SIZE];
 	if (m->closing)
 		return err_set(err, ERR_CANCELLED, ECANCELED, "the broker is ending");
+	delivery_id(wish->delivery ? wish->delivery : &(struct delivery){0}, 's', handle);
+	*ret = made_before(m, wish, handle);
+	if (*ret)
+		return 0;
 	int r = sessions_make_room(m, wish->principal, limits(m)->sessions_principal, err);
 	if (r == 0)
 		r = sessions_make_room(m, NULL, limits(m)->sessions, err);
 	if (r < 0)
 		return r;
 	struct session *s = pool_take(m->pool, wish->profile);
-	r = s ? open_pooled(s, wish, err) : open_new(m, wish, &s, err);
+	r = s ? open_pooled(s, wish, handle, err) : open_new(m, wish, handle, &s, err);
 	if (r < 0)
 		return r;
 	pool_used(m->pool, wish->profile);
@@ -497,11 +568,16 @@ static void renew_lease(struct session *s, uint64_t now)
 {
 	static const struct link_stream_events nobody_waits = {0};
 	struct link_stream *stream;
-	if (!link_ready(s->link) || left(s->renewed_us, SESSION_RENEW_US, now))
+	uint64_t lease_ms = SESSION_LEASE_MS;
+	if (!link_ready(s->link) || (s->renewed_us && left(s->renewed_us, SESSION_RENEW_US, now)))
 		return;
 	s->renewed_us = now;
+	if (s->all->config.outlive &&
+		s->state == SESSION_LIVE) /* should this broker die, the agent keeps the TTLs */
+		lease_ms = MAX(
+			lease_ms, MIN(idle_left(s, now), absolute_left(s, now)) / USEC_PER_MSEC);
 	_cleanup_buf_ struct buf b = BUF_INIT(64);
-	if (tlv_u64(&b, TAG_LEASE_MS, SESSION_LEASE_MS) == 0 &&
+	if (tlv_u64(&b, TAG_LEASE_MS, MIN(lease_ms, UINT32_MAX)) == 0 &&
 		link_open(s->link, OP_LEASE, &b, &nobody_waits, NULL, &stream) < 0)
 		log_debug("the lease of sandbox %s was not renewed this time", s->sandbox_id);
 }
@@ -513,7 +589,8 @@ static uint64_t next_deadline(const struct session *s, uint64_t now)
 	if (s->state <= SESSION_LIVE) {
 		if (s->holds || s->checking)
 			us = absolute_left(s, now);
-		us = MIN(us, left(s->renewed_us, SESSION_RENEW_US, now));
+		us = MIN(us, s->renewed_us ? left(s->renewed_us, SESSION_RENEW_US, now)
+					   : SESSION_RENEW_US);
 	}
 	return MAX(us, USEC_PER_MSEC);
 }
@@ -555,7 +632,19 @@ static void end_sessions(struct sessions *m)
 		if (!s->holds)
 			free_session(s);
 	}
-	pool_close(m->pool, on_pool_closed, m);
+	pool_close(m->pool, m->detaching, on_pool_closed, m);
+}
+
+/* How long until they are looked through again. */
+static uint64_t sweep_tombs(struct sessions *m, uint64_t now)
+{
+	if (!m->tombs || m->closing)
+		return UINT64_MAX;
+	if (now >= m->tombs_us) {
+		m->tombs = session_record_sweep(m->config.store);
+		m->tombs_us = now + SESSION_TOMB_US / 10;
+	}
+	return m->tombs ? m->tombs_us - now : UINT64_MAX;
 }
 
 static void on_timer(uv_timer_t *t)
@@ -563,6 +652,9 @@ static void on_timer(uv_timer_t *t)
 	struct sessions *m = container_of(t, struct sessions, timer);
 	uint64_t now = clock_boottime_us(), next_us = UINT64_MAX;
 	unsigned open = 0;
+	if (!sessions_all_restored(m, now))
+		next_us = m->restore_us - now;
+	next_us = MIN(next_us, sweep_tombs(m, now));
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
 		tend(s, now);
 		if (s->state == SESSION_CLOSING && s->destroyed && s->link_over)
@@ -609,6 +701,25 @@ void sessions_close(struct sessions *m, void (*done)(void *user), void *user)
 	m->closed_user = user;
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
 		begin_close(s, "the broker ended");
+	}
+	due_in(m, 0);
+}
+
+void sessions_detach(struct sessions *m, void (*done)(void *user), void *user)
+{
+	struct err gone;
+	(void)err_set(&gone, ERR_CANCELLED, 0, "the broker hands its sandboxes over");
+	m->closing = m->detaching = true;
+	m->closed = done;
+	m->closed_user = user;
+	list_for_each (s, next, &m->sessions, struct session, sessions) {
+		if (s->state >= SESSION_CLOSING)
+			continue;           /* that goes on */
+		s->state = SESSION_CLOSING; /* but not on record */
+		s->destroyed |= s->sandbox != NULL;
+		if (s->sandbox)
+			s->profile.provider->leave(TAKE_PTR(s->sandbox));
+		link_fail(s->link, &gone);
 	}
 	due_in(m, 0);
 }

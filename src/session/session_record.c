@@ -1,5 +1,9 @@
 /* session_record.c: what the store keeps of a session: JSON, so that a person can read it, with a
- * version, so that a later broker can. It holds the link's key: the store is its owner's alone. */
+ * version, so that a later broker can. It holds the link's key: the store is its owner's alone.
+ *
+ *   session/HANDLE  written before its sandbox is made, and at each turn of its life
+ *   pool/SANDBOX    the same, while it is nobody's
+ *   closed/HANDLE   for ten minutes after its end: which delivery closed it */
 #include "session/session_internal.h"
 
 #include <errno.h>
@@ -7,59 +11,283 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "store/store.h"
 
 #define RECORD_VERSION 1
 #define RECORD_KEY     (sizeof("session/") + ID_TEXT_SIZE)
 
-static void record_key(const struct session *s, char ret_key[static RECORD_KEY])
+static const char session_kind[] = "session/", pool_kind[] = "pool/", closed_kind[] = "closed/";
+
+static void record_key(const char *kind, const char *id, char ret_key[static RECORD_KEY])
 {
-	if (s->handle[0])
-		(void)snprintf(ret_key, RECORD_KEY, "session/%s", s->handle);
-	else
-		(void)snprintf(ret_key, RECORD_KEY, "pool/%s", s->sandbox_id);
+	(void)snprintf(ret_key, RECORD_KEY, "%s%s", kind, id);
 }
 
-int session_record_put(struct store *store, const struct session *s,
-	const uint8_t key[static AUTH_KEY], struct err *err)
+static void key_now(const struct session *s, char ret_key[static RECORD_KEY])
 {
-	char name[RECORD_KEY], hex[2 * AUTH_KEY + 1];
-	record_key(s, name);
-	id_hex(key, AUTH_KEY, hex);
-	json_t *record = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I}", "version",
-		RECORD_VERSION, "session", s->handle, "principal", s->principal ? s->principal : "",
-		"provider", s->sandbox->provider->name, "sandbox", s->sandbox_id, "ref",
-		s->sandbox->ref, "key", hex, "implicit", s->implicit, "created_us",
-		(json_int_t)s->created_us);
+	if (s->handle[0])
+		record_key(session_kind, s->handle, ret_key);
+	else
+		record_key(pool_kind, s->sandbox_id, ret_key);
+}
+
+static const char *state_name(const struct session *s)
+{
+	if (s->state == SESSION_LOST)
+		return "lost";
+	if (s->state >= SESSION_CLOSING)
+		return "closing";
+	if (s->state == SESSION_POOLED)
+		return "pooled";
+	return s->made ? "live" : "opening";
+}
+
+/* ---- writing ---- */
+
+static int put(struct store *store, const char *key, json_t *record, struct err *err)
+{
 	char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
-	int r = text ? store->ops->put(store, name, text, strlen(text), err)
+	int r = text ? store->ops->put(store, key, text, strlen(text), err)
 		     : err_set(err, ERR_INTERNAL, EILSEQ, "a session's record is no valid text");
 	if (text)
 		explicit_bzero(text, strlen(text));
 	free(text);
 	json_decref(record);
-	explicit_bzero(hex, sizeof(hex));
 	return r;
 }
 
-static void remove_record(struct store *store, const char *name)
+static json_t *mounts_json(const struct session_profile *p)
+{
+	json_t *mounts = json_array();
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		json_t *m = json_pack(
+			"{s:s, s:s}", "name", p->mounts[i].name, "source", p->mounts[i].source);
+		if (!m || json_array_append_new(mounts, m) < 0) {
+			json_decref(mounts);
+			return NULL;
+		}
+	}
+	return mounts;
+}
+
+int session_record_put(struct session *s, struct err *err)
+{
+	char name[RECORD_KEY], hex[2 * AUTH_KEY + 1];
+	key_now(s, name);
+	id_hex(s->key, AUTH_KEY, hex);
+	json_t *record = json_pack(
+		"{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:o, s:s*, s:s*}", "version",
+		RECORD_VERSION, "state", state_name(s), "session", s->handle, "principal",
+		s->principal ? s->principal : "", "provider", s->profile.provider->name, "sandbox",
+		s->sandbox_id, "ref", s->ref, "key", hex, "implicit", s->implicit, "created_us",
+		(json_int_t)s->created_us, "mounts", mounts_json(&s->profile), "why",
+		s->state >= SESSION_CLOSING ? s->why_closed : s->why_lost, "closed_by",
+		s->closed_by[0] ? s->closed_by : NULL);
+	explicit_bzero(hex, sizeof(hex));
+	return put(s->all->config.store, name, record, err);
+}
+
+static void remove_key(struct store *store, const char *key)
 {
 	struct err err;
-	if (store->ops->remove(store, name, &err) < 0)
+	if (store->ops->remove(store, key, &err) < 0)
 		log_warning("the record of a closed session stays: %s", err.text);
 }
 
-void session_record_remove(struct store *store, const struct session *s)
+void session_record_end(struct session *s)
 {
+	struct store *store = s->all->config.store;
 	char name[RECORD_KEY];
-	record_key(s, name);
-	remove_record(store, name);
+	struct err err;
+	if (s->closed_by[0]) {
+		json_t *record = json_pack("{s:i, s:s, s:s, s:I}", "version", RECORD_VERSION,
+			"principal", s->principal, "closed_by", s->closed_by, "closed_us",
+			(json_int_t)clock_realtime_us());
+		record_key(closed_kind, s->handle, name);
+		if (put(store, name, record, &err) < 0)
+			log_warning("that a session was closed is not on record: %s", err.text);
+		s->all->tombs = true;
+	}
+	key_now(s, name);
+	remove_key(store, name);
 }
 
-void session_record_remove_pooled(struct store *store, const struct session *s)
+void session_record_remove_pooled(struct session *s)
 {
 	char name[RECORD_KEY];
-	(void)snprintf(name, sizeof(name), "pool/%s", s->sandbox_id);
-	remove_record(store, name);
+	record_key(pool_kind, s->sandbox_id, name);
+	remove_key(s->all->config.store, name);
+}
+
+/* ---- reading ---- */
+
+static json_t *get(struct store *store, const char *key)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(STORE_VALUE_MAX);
+	struct err err;
+	json_t *record = NULL;
+	int version = 0;
+	int r = store->ops->get(store, key, &b, &err);
+	if (r == 0)
+		record = json_loadb((const char *)b.data, b.len, JSON_REJECT_DUPLICATES, NULL);
+	if (b.data)
+		explicit_bzero(b.data, b.len);
+	if (record && (json_unpack(record, "{s:i}", "version", &version) < 0 ||
+			      version != RECORD_VERSION)) {
+		json_decref(record);
+		record = NULL;
+	}
+	return record;
+}
+
+static bool read_mounts(const json_t *mounts, struct session_record *ret)
+{
+	size_t n = json_array_size(mounts);
+	if (!json_is_array(mounts) || n > LIMIT_MOUNTS)
+		return false;
+	struct sandbox_mount list[LIMIT_MOUNTS];
+	for (size_t i = 0; i < n; i++)
+		if (json_unpack(json_array_get(mounts, i), "{s:s, s:s}", "name", &list[i].name,
+			    "source", &list[i].source) < 0)
+			return false;
+	const struct session_profile p = {ret->profile.provider, list, n};
+	session_profile_copy(&p, &ret->profile);
+	return true;
+}
+
+static bool read_state(const char *name, struct session_record *ret)
+{
+	static const struct {
+		const char *name;
+		enum session_state state;
+		bool made;
+	} rows[] = {{"pooled", SESSION_POOLED, true}, {"opening", SESSION_LIVE, false},
+		{"live", SESSION_LIVE, true}, {"lost", SESSION_LOST, true},
+		{"closing", SESSION_CLOSING, true}};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (strcmp(name, rows[i].name) != 0)
+			continue;
+		ret->state = rows[i].state;
+		ret->made = rows[i].made;
+		return true;
+	}
+	return false;
+}
+
+/* A record stands under what it says. */
+static bool names(const char *key, const char *handle, const char *sandbox)
+{
+	if (str_starts(key, pool_kind))
+		return handle[0] == '\0' && strcmp(key + strlen(pool_kind), sandbox) == 0;
+	return id_valid('s', handle) && strcmp(key + strlen(session_kind), handle) == 0;
+}
+
+int session_record_get(struct store *store, const char *key, struct session_record *ret)
+{
+	const char *state, *handle, *principal, *provider, *sandbox, *ref, *hex, *why = NULL,
+										 *closed_by = "";
+	json_t *record = get(store, key), *mounts;
+	json_int_t created_us;
+	int implicit;
+	*ret = (struct session_record){0};
+	bool good =
+		record &&
+		json_unpack(record, "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:o, s?s, s?s}",
+			"state", &state, "session", &handle, "principal", &principal, "provider",
+			&provider, "sandbox", &sandbox, "ref", &ref, "key", &hex, "implicit",
+			&implicit, "created_us", &created_us, "mounts", &mounts, "why", &why,
+			"closed_by", &closed_by) == 0 &&
+		id_valid('x', sandbox) && names(key, handle, sandbox) && read_state(state, ret) &&
+		strlen(closed_by) < sizeof(ret->closed_by) && created_us > 0 &&
+		id_unhex(hex, ret->key, sizeof(ret->key)) == 0;
+	if (good)
+		ret->profile.provider = provider_by_name(provider);
+	if (good && ret->profile.provider && read_mounts(mounts, ret)) {
+		memcpy(ret->handle, handle, strlen(handle) + 1);
+		memcpy(ret->sandbox_id, sandbox, sizeof(ret->sandbox_id));
+		memcpy(ret->closed_by, closed_by, strlen(closed_by) + 1);
+		ret->principal = xstrdup(principal);
+		ret->ref = xstrdup(ref);
+		ret->why = why ? xstrdup(why) : NULL;
+		ret->implicit = implicit;
+		ret->created_us = (uint64_t)created_us;
+	} else {
+		good = false;
+	}
+	json_decref(record);
+	return good ? 0 : -EBADMSG;
+}
+
+void session_record_done(struct session_record *r)
+{
+	free(r->principal);
+	free(r->ref);
+	free(r->why);
+	session_profile_done(&r->profile);
+	explicit_bzero(r, sizeof(*r));
+}
+
+/* ---- closed ones ---- */
+
+struct looking {
+	struct store *store;
+	const char *principal, *delivery;
+	char *ret_handle;
+};
+
+static int look_at(void *user, const char *key)
+{
+	struct looking *l = user;
+	const char *whose, *by, *handle = key + strlen(closed_kind);
+	json_t *record = get(l->store, key);
+	bool same = record && id_valid('s', handle) &&
+		    json_unpack(record, "{s:s, s:s}", "principal", &whose, "closed_by", &by) == 0 &&
+		    strcmp(whose, l->principal) == 0 && strcmp(by, l->delivery) == 0;
+	if (same)
+		memcpy(l->ret_handle, handle, ID_TEXT_SIZE);
+	json_decref(record);
+	return same;
+}
+
+bool session_record_closed_by(struct store *store, const char *principal, const char *delivery,
+	char ret_handle[static ID_TEXT_SIZE])
+{
+	struct looking l = {store, principal, delivery, ret_handle};
+	struct err err;
+	return store->ops->each(store, closed_kind, look_at, &l, &err) == 1;
+}
+
+struct sweeping {
+	struct store *store;
+	uint64_t now_us;
+	bool left;
+};
+
+static int sweep_one(void *user, const char *key)
+{
+	struct sweeping *w = user;
+	json_t *record = get(w->store, key);
+	json_int_t closed_us = 0;
+	if (record)
+		(void)json_unpack(record, "{s:I}", "closed_us", &closed_us);
+	json_decref(record);
+	uint64_t at = closed_us > 0 ? (uint64_t)closed_us : 0;
+	/* Also one from a future that a clock once told of. */
+	if (at > w->now_us || w->now_us - at >= SESSION_TOMB_US)
+		remove_key(w->store, key);
+	else
+		w->left = true;
+	return 0;
+}
+
+bool session_record_sweep(struct store *store)
+{
+	struct sweeping w = {store, clock_realtime_us(), false};
+	struct err err;
+	if (store->ops->each(store, closed_kind, sweep_one, &w, &err) < 0)
+		log_warning("closed sessions stay on record: %s", err.text);
+	return w.left;
 }

@@ -67,10 +67,7 @@ static int write_new(struct file_store *f, const char *name, const void *value, 
 		openat(f->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	int r = fd_write_full(fd, value, n);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	return r;
+	return fd_write_full(fd, value, n);
 }
 
 static int file_put(struct store *s, const char *key, const void *value, size_t n, struct err *err)
@@ -87,7 +84,7 @@ static int file_put(struct store *s, const char *key, const void *value, size_t 
 		errno = -r;
 		return io_error(f, "write", err);
 	}
-	if (renameat(f->dir, name, f->dir, name + 1) < 0 || fsync(f->dir) < 0)
+	if (renameat(f->dir, name, f->dir, name + 1) < 0)
 		return io_error(f, "write", err);
 	return 0;
 }
@@ -129,9 +126,9 @@ static int file_remove(struct store *s, const char *key, struct err *err)
 	if (!store_key_valid(key))
 		return store_bad_key(key, err);
 	file_name(key, name);
-	if (unlinkat(f->dir, name + 1, 0) < 0)
-		return errno == ENOENT ? 0 : io_error(f, "remove", err);
-	return fsync(f->dir) < 0 ? io_error(f, "write", err) : 0;
+	if (unlinkat(f->dir, name + 1, 0) < 0 && errno != ENOENT)
+		return io_error(f, "remove", err);
+	return 0;
 }
 
 /* A directory stream of its own: f->dir has no position that one may share. */

@@ -1,6 +1,10 @@
 /* store.h: where the broker writes what it must find again. A small key-value interface; values are
  * opaque bytes. Keys: "kind/name" of [a-z0-9/_-], ≤ 200 bytes. Every state change is written before
- * it is acted on. */
+ * it is acted on.
+ *
+ * A value is the old one or the new one, whole, whenever this process is killed. Nothing is forced
+ * to the disk, which would hold up the loop: a power cut may lose the last seconds, or leave an
+ * empty value. It ends all sandboxes, too, and who reads a record checks it. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,7 +14,7 @@ struct store;
 
 struct store_ops {
 	const char *name;
-	/* 0 once it is as durable as the back-end makes it. */
+	/* 0 once a process that comes after this one will find it. */
 	int (*put)(struct store *s, const char *key, const void *value, size_t n, struct err *err);
 	/* 0 and the value appended to ret; -ENOENT. */
 	int (*get)(struct store *s, const char *key, struct buf *ret, struct err *err);

@@ -28,13 +28,18 @@ static void on_beat(uv_timer_t *t)
 
 void live_open_loop(void)
 {
+	(void)snprintf(live.dir, sizeof(live.dir), "/tmp/scb-test-XXXXXX");
+	assert_non_null(mkdtemp(live.dir));
+	live_start_loop();
+}
+
+void live_start_loop(void)
+{
 	live.sandbox = NULL;
 	live.link = NULL;
 	live.exec = NULL;
 	live.ready = live.lost = live.destroyed = live.answered = false;
 	live.err = live.why = (struct err){0};
-	(void)snprintf(live.dir, sizeof(live.dir), "/tmp/scb-test-XXXXXX");
-	assert_non_null(mkdtemp(live.dir));
 	assert_int_equal(uv_loop_init(&live.loop), 0);
 	assert_int_equal(uv_timer_init(&live.loop, &live.beat), 0);
 	assert_int_equal(uv_timer_start(&live.beat, on_beat, 20, 20), 0);

@@ -44,6 +44,8 @@ void live_until(bool *flag);
 
 /* The loop and a directory. Close: everything must be closed; the directory stays. */
 void live_open_loop(void);
+/* Without the directory. */
+void live_start_loop(void);
 void live_close_loop(void);
 /* The loop, and a sandbox whose link is up. spec: mounts and sizes; the rest is filled in. 0, or -1
  * where there is none. */

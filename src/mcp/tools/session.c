@@ -364,7 +364,15 @@ static void do_close(struct call *c)
 {
 	if (strcmp(c->conn->default_session, c->handle) == 0)
 		conn_set_session(c->conn, "");
+	session_set_closer(c->session, &c->delivery);
 	session_close(c->session, "closed by the caller", on_closed, c);
+}
+
+/* A broker that died may have closed it, and the connection may have forgotten its handle. */
+static bool closed_before(struct call *c)
+{
+	return c->again && sessions_closed_by(c->server->config.sessions, c->principal,
+				   &c->delivery, c->handle);
 }
 
 static void run(struct call *c)
@@ -377,6 +385,10 @@ static void run(struct call *c)
 	}
 	if (strcmp(a, "list") == 0) {
 		do_list(c);
+		return;
+	}
+	if (strcmp(a, "close") == 0 && closed_before(c)) {
+		on_closed(c, NULL);
 		return;
 	}
 	if (call_find_session(c, strcmp(a, "info") == 0, &err) < 0) {
