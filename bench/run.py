@@ -22,6 +22,7 @@ GROUPS = {
     "command": warm.command,
     "kernel": start.kernel,
     "pandas": start.pandas,
+    "twin": start.twin,
     "initialize": start.initialize,
     "idle": space.idle,
     "kernels": space.kernels,

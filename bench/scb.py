@@ -96,6 +96,12 @@ class Server:
         self._check(answer)
         return watch
 
+    def actions(self, name):
+        """What a tool's argument `action` may be."""
+        tools = self._check(self._call(self.encode("tools/list", {})))["tools"]
+        tool = next(tool for tool in tools if tool["name"] == name)
+        return tool["inputSchema"]["properties"]["action"]["enum"]
+
     def open(self):
         return self.tool("session", action="open")["session"]
 

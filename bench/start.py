@@ -100,3 +100,25 @@ def pandas(bench):
     yield Row("new session to first pandas result, pooled", "ms", pooled, peer, bar=5, ratio=1 / 40)
     yield Row("  … forked from the template", "ms", forked, peer, bar=30, ratio=1 / 40)
     yield Row("  … started plainly (pool=0)", "ms", plain, peer)
+
+
+FRAME = """import numpy as np, pandas as pd
+df = pd.DataFrame({"a": np.ones(62_500_000), "b": np.ones(62_500_000)})
+df.a.sum()"""
+
+
+def twin(bench):
+    """A live kernel with a frame of 1 GB (10^9 bytes) forked, up to the twin's first answer."""
+    server = Server(bench.place(), "--limit", "memory=4G", "--limit", "pool=0")
+    if "fork" in server.actions("session"):
+        handle = server.open()
+        server.tool("run_code", session=handle, code=FRAME, wait_s=50)
+        took = []
+        for i in range(6):
+            began = time.perf_counter()
+            server.tool("session", session=handle, action="fork", name=f"twin{i}")
+            server.tool("run_code", session=handle, kernel=f"twin{i}", code="len(df)")
+            took.append((time.perf_counter() - began) * 1e3)
+        yield Row("live fork of a kernel with a 1 GB frame", "ms", took, bar=30)
+    server.close()
+    server.place.close()
