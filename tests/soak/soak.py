@@ -59,7 +59,19 @@ class Site:
         handle = self.open()  # what is made once, at first need, is no leak
         self.tool("run_code", session=handle, code="1")
         self.close(handle)
-        self.memory, self.descriptors = memory(self.broker), descriptors(self.broker)
+        self.descriptors = self.settled()
+        self.memory = memory(self.broker)
+
+    def settled(self):
+        """How many descriptors the broker has once nothing comes or goes any more: a session that was
+        closed is gone, the one that is kept ready is there."""
+        seen, since, end = -1, 0, time.monotonic() + 30
+        while time.monotonic() < end and time.monotonic() - since < 2:
+            now = descriptors(self.broker)
+            if now != seen:
+                seen, since = now, time.monotonic()
+            time.sleep(0.05)
+        return seen
 
     def start(self, name, **arguments):
         with self._sending:
@@ -85,8 +97,9 @@ class Site:
 
     def check(self, growth=GROWTH):
         """With every session closed: is all as it was?"""
-        if not until(lambda: descriptors(self.broker) <= self.descriptors, 5):
-            fault(f"{descriptors(self.broker)} descriptors are open, {self.descriptors} were")
+        now = self.settled()
+        if now > self.descriptors:
+            fault(f"{now} descriptors are open, {self.descriptors} were")
         grown = memory(self.broker) - self.memory
         print(f"broker: {self.memory / MIB:.2f} MiB of its own before, {grown / MIB:+.2f} MiB now", flush=True)
         if grown > growth:
