@@ -127,10 +127,12 @@ def bundle(value):
     if figures.is_figure(value):
         return figures.bundle(value)
     if table.is_table(value):
-        return [
-            ("text/plain", bounded_bytes(table.to_text(value), TEXT_MAX)),
-            (table.MIME, table.to_json(value)),
-        ]
+        mimes = [("text/plain", bounded_bytes(table.to_text(value), TEXT_MAX))]
+        try:
+            mimes.append((table.MIME, table.to_json(value)))
+        except Exception:  # values that raise when they are looked at
+            pass
+        return mimes
     rich = [] if isinstance(value, type) else _rich(value)
     if not any(mime == "text/plain" for mime, _ in rich):
         rich.insert(0, _plain(value))

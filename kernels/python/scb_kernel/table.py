@@ -8,8 +8,8 @@ application/vnd.scb.table+json, in UTF-8:
 
 type is number, string, boolean, datetime (ISO 8601, with the offset where there is a zone), date,
 time, duration (seconds) or bytes (their count, as text). A missing value is null; an infinite one
-is the text "inf" or "-inf". `index` is true for the frame's index, which is left out where it only
-counts the rows.
+is the text "inf" or "-inf", and an integer beyond 64 bits its digits. `index` is true for the
+frame's index, which is left out where it only counts the rows from 0.
 """
 
 import datetime
@@ -22,6 +22,7 @@ MIME = "application/vnd.scb.table+json"
 ROWS_MAX = 200
 COLUMNS_MAX = 50
 CELL_MAX = 500  # characters
+_INT_END = 1 << 63
 BYTES_MAX = 30 * 1024  # what is longer would not stand in an answer; fewer rows do
 
 
@@ -47,11 +48,19 @@ def _clip(text):
 
 
 def _number(value):
-    if not isinstance(value, (int, float)):
+    if isinstance(value, int):
+        return value if -_INT_END <= value < _INT_END else str(value)
+    if not isinstance(value, float):
         value = float(value)  # Decimal, Fraction
-    if isinstance(value, float) and math.isinf(value):
+    if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value
+
+
+def _is_real(value):
+    return isinstance(value, numbers.Real) or (
+        isinstance(value, numbers.Number) and not isinstance(value, numbers.Complex)
+    )  # Decimal is a Number and no more
 
 
 def _duration(value):
@@ -66,7 +75,7 @@ def _iso(value):
 # before date: the same.
 _KINDS = (
     ("boolean", bool, bool),
-    ("number", numbers.Number, _number),
+    ("number", None, _number),
     ("string", str, _clip),
     ("datetime", datetime.datetime, _iso),
     ("date", datetime.date, _iso),
@@ -85,10 +94,13 @@ def _text(value):
 
 def _column(values):
     """(type, values) of a column whose values are Python or pandas objects."""
-    values = [value.item() if getattr(value, "shape", None) == () else value for value in values]
+    values = [
+        value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+        for value in values
+    ]
     present = [value for value in values if not _missing(value)]
     for name, kinds, convert in _KINDS:
-        if present and all(isinstance(value, kinds) for value in present):
+        if present and all(isinstance(value, kinds) if kinds else _is_real(value) for value in present):
             if name == "number" and any(isinstance(value, bool) for value in present):
                 break
             return name, [None if _missing(value) else convert(value) for value in values]
@@ -100,7 +112,7 @@ def _typed(series):
     dtype = series.dtype
     kind = getattr(dtype, "kind", "O")
     values = series.tolist()
-    if kind in "iu" and not _extension(dtype):
+    if kind == "i" and not _extension(dtype):
         return "number", str(dtype), values
     if kind == "b" and not _extension(dtype):
         return "boolean", str(dtype), values
@@ -119,7 +131,8 @@ def _extension(dtype):
 def _index_columns(frame):
     index = frame.index
     if type(index).__name__ == "RangeIndex" and index.name is None:
-        return []
+        if index.start == 0 and index.step == 1:
+            return []
     levels = getattr(index, "nlevels", 1)
     if levels == 1:
         return [(index.name, index.to_series())]
@@ -169,7 +182,7 @@ def to_json(value):
 
 
 def to_text(value):
-    """What pandas prints, within bounds whatever the code set as options."""
+    """What pandas prints, within bounds whatever the code set as options, and how to see the rest."""
     pandas = sys.modules["pandas"]
     options = pandas.options.display
     rows = min(options.max_rows or ROWS_MAX, ROWS_MAX)
@@ -178,4 +191,7 @@ def to_text(value):
     with pandas.option_context(
         "display.max_rows", rows, "display.max_columns", columns, "display.width", width
     ):
-        return repr(value)
+        text = repr(value)
+    if len(value) > rows:
+        text += "\n(show other rows with .iloc[FROM:TO])"
+    return text
