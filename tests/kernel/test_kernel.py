@@ -244,6 +244,12 @@ class Both:
         self.kernel.interrupt_after(0.3)
         self.assertEqual(self.kernel.run("while True: pass").status, INTERRUPTED)
 
+    def test_getpass(self):
+        r = self.fails("import getpass; getpass.getpass()", "StdinNotAvailable")
+        self.assertIn("getpass() has nothing to read", r.message)
+        self.assertEqual("Password: ", r.err)
+        self.ok("getpass.getpass('PIN? ')", "'12'", stdin=b"12\n")
+
     def test_input_without_stdin(self):
         result = self.fails("input('name? ')", "StdinNotAvailable")
         self.assertIn("stdin", result.message)
@@ -481,6 +487,29 @@ class Pandas(Case):
         result = self.ok(code)
         self.assertEqual(list(result.shown[-1][1]), ["text/plain", TABLE])
         return json.loads(result.shown[-1][1][TABLE]), result.value
+
+    def test_values_of_all_kinds(self):
+        """whatever stands in a column, the frame is shown"""
+        table, _ = self.table(
+            "import numpy as np, pandas as pd\n"
+            "class Bad:\n    def __str__(self): raise ValueError\n    __repr__ = __str__\n"
+            "pd.DataFrame({'c': [1+2j, 0], 'd': [np.dtype('i1'), np.dtype('O')], 'u': np.array([2**64-1, 1], 'u8'),\n"
+            "  'p': pd.period_range('2020', periods=2), 'i': pd.interval_range(0, 2), 's': pd.arrays.SparseArray([1, 0])})")
+        types = [(c["name"], c["type"]) for c in table["schema"]]
+        self.assertEqual([("c", "string"), ("d", "string"), ("u", "number"), ("p", "string"), ("i", "string"),
+                          ("s", "number")], types)
+        self.assertEqual(["18446744073709551615", 1], table["data"][2])
+
+    def test_rows_in_the_middle(self):
+        """the text says how to see other rows, and their numbers are kept"""
+        self.kernel.run("import pandas as pd; frame = pd.DataFrame({'n': range(5000)})")
+        table, text = self.table("frame")
+        self.assertIn(".iloc[FROM:TO]", text)
+        self.assertEqual((200, 5000), (table["rows"], table["totalRows"]))
+        table, text = self.table("frame.iloc[1000:1020]")
+        self.assertNotIn(".iloc", text)
+        self.assertEqual([list(range(1000, 1020))] * 2, table["data"])
+        self.assertTrue(table["schema"][0]["index"])
 
     def test_frame(self):
         table, text = self.table('import pandas as pd; pd.DataFrame({"a":[1,None],"b":["x","y"]})')

@@ -12,6 +12,7 @@ from . import paths
 # A picture larger than this is drawn again, coarser: one frame holds a result (show.BUNDLE_MAX),
 # and a host gives the model no larger one.
 PNG_WANTED = 190 * 1000
+PIXELS_WANTED = 2000 * 1000
 
 
 class _PyplotImport:
@@ -60,11 +61,15 @@ def is_figure(value):
 
 
 def png(figure):
-    for scale in (1, 0.6, 0.35):
+    """As large as may be shown: a drawing that is too large is made again, once or twice."""
+    width, height = figure.get_size_inches() * figure.dpi
+    scale = min(1, (PIXELS_WANTED / max(width * height, 1)) ** 0.5)
+    for _ in range(3):
         out = io.BytesIO()
         figure.savefig(out, format="png", bbox_inches="tight", dpi=figure.dpi * scale)
         if out.tell() <= PNG_WANTED:
             break
+        scale *= 0.9 * (PNG_WANTED / out.tell()) ** 0.5
     return out.getvalue()
 
 

@@ -1,6 +1,7 @@
 """stdin, stdout and stderr of the cells."""
 
 import builtins
+import getpass
 import io
 import os
 import select
@@ -84,6 +85,7 @@ class Stdin:
         self._open = False
         self._raw = None
         builtins.input = self.input
+        getpass.getpass = self.getpass
         self.begin(False)
 
     def attach(self, channel):
@@ -105,14 +107,21 @@ class Stdin:
 
     def input(self, prompt="", /):
         """Reads a line of what the call gave as stdin."""
-        sys.stdout.write(str(prompt))
-        sys.stdout.flush()
+        return self._line("input()", prompt, sys.stdout)
+
+    def getpass(self, prompt="Password: ", stream=None):
+        """Reads a line of what the call gave as stdin; there is no terminal that would show it."""
+        return self._line("getpass()", prompt, stream or sys.stderr)
+
+    def _line(self, name, prompt, stream):
+        stream.write(str(prompt))
+        stream.flush()
         if not self._open:
             raise StdinNotAvailable(
-                "input() has nothing to read: this call was given no stdin. Pass the lines that it "
+                f"{name} has nothing to read: this call was given no stdin. Pass the lines that it "
                 "shall read as `stdin` of run_code, or set the value in the code."
             )
         line = sys.stdin.readline()
         if not line:
-            raise EOFError("input() has nothing more to read: the stdin of this call has ended")
+            raise EOFError(f"{name} has nothing more to read: the stdin of this call has ended")
         return line[:-1] if line.endswith("\n") else line
