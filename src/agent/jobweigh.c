@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "agent/kernel.h"
 #include "base/mem.h"
 #include "wire/tlv.h"
 
@@ -17,11 +18,18 @@ static bool holds(const void *p, size_t n, const char *words)
 	return n && memmem(p, n, words, strlen(words)) != NULL;
 }
 
+/* A shell's cell is a command that leaves something behind. */
+static bool is_command(const struct job *j)
+{
+	return j->kind == JOB_KIND_COMMAND ||
+	       (j->kernel && strcmp(j->kernel->language, "shell") == 0);
+}
+
 /* A program of many languages prints strerror(3): a command at the end of its stderr, a cell as the
  * message of its error (not the traceback, in which any text of the code may stand). */
 static bool said(const struct job *j, const char *words)
 {
-	if (j->kind == JOB_KIND_CELL) {
+	if (!is_command(j)) {
 		struct tlv_reader r = tlv_reader(j->error.data, j->error.len);
 		for (struct tlv t; tlv_next(&r, &t);)
 			if (t.tag == TAG_ERROR_MESSAGE)
@@ -39,7 +47,7 @@ static bool weigh_disk(struct job *j, const struct evidence *now, bool failed,
 {
 	if (!failed)
 		return false;
-	bool command = j->kind == JOB_KIND_COMMAND;
+	bool command = is_command(j);
 	bool told = said(j, "No space left on device");
 	bool filled = now->disk_full && !j->before.disk_full;
 	if (told || filled || (now->disk_full && command))
@@ -64,7 +72,7 @@ static void weigh_processes(struct job *j, const struct evidence *now, bool fail
 		return;
 	bool told = said(j, "Resource temporarily unavailable") ||
 		    said(j, "can't start new thread") || said(j, "annot fork");
-	if (!told && !(moved && j->kind == JOB_KIND_COMMAND))
+	if (!told && !(moved && is_command(j)))
 		return;
 	*reason = REASON_TOO_MANY_PROCESSES;
 	*evidence = told ? EVIDENCE_REPORTED : EVIDENCE_INFERRED;
