@@ -245,6 +245,8 @@ static bool on_ready(struct kernel *k, const struct frame *f)
 			copy_text(k->engine, &t);
 		else if (t.tag == TAG_VERSION)
 			copy_text(k->version, &t);
+		else if (t.tag == TAG_FEATURE && t.n == 4 && memcmp(t.p, "fork", 4) == 0)
+			k->forks = true;
 	}
 	k->ready = true;
 	check_up(k);
@@ -474,7 +476,7 @@ static void begin(struct kernel *k)
 {
 	CHECK(k->state == KERNEL_DOWN);
 	k->broke_protocol = k->start_took_long = k->stop_asked = k->interrupted = false;
-	k->ready = k->supervised = false;
+	k->ready = k->supervised = k->forks = false;
 	k->signals = 0;
 	k->ladder_step = 0;
 	k->speaker = NULL;

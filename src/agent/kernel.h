@@ -50,6 +50,7 @@ struct kernel {
 	bool broke_protocol, start_took_long, stop_asked, interrupted;
 	/* Both, and it is up; a kernel started here is supervised from the beginning. */
 	bool ready, supervised;
+	bool forks;       /* READY said so: it understands FORK */
 	unsigned signals; /* on their way to it: no cell begins that they are not meant for */
 
 	/* kernelfork.c: a twin is being made of it, and no cell begins; it is such a twin, and not
@@ -102,7 +103,7 @@ void kernel_forget_job(struct job *j);
 void kernel_run_next(struct kernel *k);
 
 /* kernelfork.c */
-/* OP_KERNEL_FORK of k to a new kernel of that name. */
+/* OP_KERNEL_FORK of k to a new kernel of that name; NULL: one is chosen. */
 void kernelfork_open(struct stream *s, struct kernel *k, const char *name);
 /* FORKED has come. False where that breaks the protocol. */
 bool kernelfork_answered(struct kernel *k, const struct frame *f);

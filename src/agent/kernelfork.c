@@ -19,7 +19,9 @@
 /* A kernel with many small objects takes longest: 30 µs for each MB of 4 KiB pages, and twice. */
 #define PATIENCE_US (20 * USEC_PER_SEC)
 #define TEXT_MAX    1024
-#define NOTES_MAX   (4 * KIB)
+/* Of a kernel's name, in the name that a twin gets by itself: hosts bound those. */
+#define NAME_KEPT 28
+#define NOTES_MAX (4 * KIB)
 /* Of what goes to the kernel. */
 #define FORK_FDS 5
 
@@ -160,6 +162,8 @@ static const char *busy(const struct kernel *k)
 	case KERNEL_UP:
 		break;
 	}
+	if (!k->forks)
+		return "its language has no fork";
 	if (k->fork)
 		return "it is being forked already";
 	if (k->current || k->n_queued || k->out.len)
@@ -182,17 +186,32 @@ static bool name_free(struct stream *s, const char *name)
 	return true;
 }
 
-void kernelfork_open(struct stream *s, struct kernel *k, const char *name)
+/* The kernel's with -2, -3, … behind it, where name is NULL. */
+static char *name_of(const struct kernel *k, const char *name)
+{
+	if (name)
+		return xstrdup(name);
+	for (unsigned i = 2;; i++) {
+		char *own = xasprintf("%.*s-%u", NAME_KEPT, k->name, i);
+		const struct kernel *other = kernel_find(own);
+		if (!other || (other->state == KERNEL_DOWN && !other->n_queued))
+			return own; /* at the latest the one after LIMIT_KERNELS */
+		free(own);
+	}
+}
+
+void kernelfork_open(struct stream *s, struct kernel *k, const char *wanted)
 {
 	const char *why = busy(k);
 	if (why) {
 		stream_fail(s, WIRE_DENIED, 0, "%s", why);
 		return;
 	}
+	_cleanup_free_ char *name = name_of(k, wanted);
 	if (!name_free(s, name))
 		return;
 	struct kernel_fork *f = xcalloc(1, sizeof(*f));
-	f->name = xstrdup(name);
+	f->name = TAKE_PTR(name);
 	buf_init(&f->notes, NOTES_MAX);
 	timer_init(&f->patience, on_patience);
 	CLEANUP(far_ends_close) struct far_ends theirs;
@@ -282,8 +301,9 @@ void kernelfork_up(struct kernel *twin)
 {
 	struct kernel_fork *f = twin->birth;
 	if (f->stream) {
-		_cleanup_buf_ struct buf b = BUF_INIT(NOTES_MAX + 64);
-		int r = tlv_u64(&b, TAG_GENERATION, twin->generation);
+		_cleanup_buf_ struct buf b = BUF_INIT(NOTES_MAX + LIMIT_PATH + 64);
+		int r = tlv_str(&b, TAG_KERNEL, twin->name);
+		r |= tlv_u64(&b, TAG_GENERATION, twin->generation);
 		r |= buf_append(&b, f->notes.data, f->notes.len);
 		CHECK(r == 0);
 		stream_end(f->stream, WIRE_OK, &b);

@@ -159,8 +159,8 @@ static void op_fork(struct stream *s, struct tlv_reader body)
 	CLEANUP(request_free) struct request q;
 	if (!read_request(s, body, &q))
 		return;
-	if (!q.target || !q.target[0]) {
-		stream_fail(s, WIRE_BAD_REQUEST, 0, "TARGET is missing");
+	if (q.target && !q.target[0]) {
+		stream_fail(s, WIRE_BAD_REQUEST, 0, "TARGET is empty");
 		return;
 	}
 	struct kernel *k = wanted(s, &q);

@@ -221,6 +221,21 @@ void exec_kernel_interrupt(
 void exec_kernel_restart(
 	struct exec *x, const char *kernel, const uint8_t *tag, exec_simple_fn done, void *user);
 
+struct exec_twin {
+	char *kernel; /* its name */
+	uint32_t generation;
+	/* "shared_file:PATH", "shared_files_more:N", "shared_sockets:N", "shared_pipes:N": what
+	 * both have open; agent-reported */
+	char **notes;
+	size_t n_notes;
+};
+typedef void (*exec_twin_fn)(void *user, const struct exec_twin *twin, const struct err *err);
+/* A second kernel with the variables of one that is idle (OP_KERNEL_FORK): where a cell runs or
+ * waits there, or it has threads, that is an error with the reason. kernel NULL: the default one;
+ * name NULL: the agent chooses one. */
+struct exec_call *exec_kernel_fork(struct exec *x, const char *kernel, const char *name,
+	const uint8_t *tag, exec_twin_fn done, void *user);
+
 struct exec_usage {
 	uint64_t memory, memory_max, pids, pids_max, disk_total, disk_free, spool; /* 0: unknown */
 };

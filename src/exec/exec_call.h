@@ -96,6 +96,7 @@ int exec_body_tag(struct buf *b, const uint8_t *tag) MUST_CHECK;
 /* The record of the kernel with that name, made where there is none. NULL: there are too many, or
  * it is no name. */
 struct exec_kernel_ref *exec_kernel_named(struct exec *x, const char *name);
+bool exec_kernel_name_valid(const char *name);
 /* The record of the kernel that is to run a cell. language NULL: that of the kernel; name NULL: the
  * language's own. NULL and err where they do not fit. */
 struct exec_kernel_ref *exec_kernel_ref(

@@ -36,7 +36,7 @@ static const struct exec_language *find_language(const char *name)
 
 /* ---- what is known of a kernel ---- */
 
-static bool kernel_name_valid(const char *name)
+bool exec_kernel_name_valid(const char *name)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -59,7 +59,7 @@ struct exec_kernel_ref *exec_kernel_named(struct exec *x, const char *name)
 {
 	size_t n;
 	struct exec_kernel_ref *k = find_kernel(x, name, &n);
-	if (k || n >= LIMIT_KERNELS || !kernel_name_valid(name))
+	if (k || n >= LIMIT_KERNELS || !exec_kernel_name_valid(name))
 		return k;
 	k = xcalloc(1, sizeof(*k));
 	k->name = xstrdup(name);
@@ -328,7 +328,7 @@ static void kernel_call(struct simple_call *s, const char *name, uint16_t op, co
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
 	int r = exec_body_tag(&b, tag);
-	if (!kernel_name_valid(name))
+	if (!exec_kernel_name_valid(name))
 		exec_call_fail(&s->call, ERR_INVALID_ARGUMENT, EINVAL,
 			"a kernel's name has letters, digits, _ and -, at most %d",
 			KERNEL_NAME_MAX);

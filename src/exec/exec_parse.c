@@ -377,6 +377,33 @@ void exec_kernel_done(struct exec_kernel *k)
 	*k = (struct exec_kernel){0};
 }
 
+int exec_parse_twin(struct tlv_reader msg, struct exec_twin *ret)
+{
+	struct exec_twin twin = {0};
+	int r = 0;
+	for (struct tlv t; r == 0 && tlv_next(&msg, &t);) {
+		if (t.tag == TAG_KERNEL)
+			text_once(&t, NAME_MAX_, &twin.kernel);
+		else if (t.tag == TAG_GENERATION)
+			r = number32(&t, UINT32_MAX, &twin.generation);
+		else if (t.tag == TAG_NOTE)
+			r = text_repeated(&t, NOTE_MAX, NOTES_MAX, &twin.notes, &twin.n_notes);
+	}
+	if (r < 0 || msg.bad || !twin.kernel || !twin.generation) {
+		exec_twin_done(&twin);
+		r = -EPROTO;
+	}
+	*ret = twin;
+	return r;
+}
+
+void exec_twin_done(struct exec_twin *t)
+{
+	free(t->kernel);
+	texts_done(t->notes, t->n_notes);
+	*t = (struct exec_twin){0};
+}
+
 /* ---- reading output, usage ---- */
 
 int exec_parse_piece(struct tlv_reader msg, struct exec_piece *ret)

@@ -22,6 +22,10 @@ void exec_bundle_done(struct exec_bundle *b);
 int exec_parse_kernel(struct tlv_reader msg, struct exec_kernel *ret) MUST_CHECK;
 void exec_kernel_done(struct exec_kernel *k);
 
+/* The END of OP_KERNEL_FORK. */
+int exec_parse_twin(struct tlv_reader msg, struct exec_twin *ret) MUST_CHECK;
+void exec_twin_done(struct exec_twin *t);
+
 /* A MSG of OP_JOB_READ with CHANNEL_BOTH; ret->p points into msg. */
 int exec_parse_piece(struct tlv_reader msg, struct exec_piece *ret) MUST_CHECK;
 /* The END of OP_JOB_READ; bytes and pieces of *ret are left alone. */

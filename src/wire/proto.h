@@ -36,8 +36,9 @@ enum wire_op {
 	 * template; four descriptors come with the frame (SCM_RIGHTS): its supervisor's socket, its
 	 * control socket, the reading ends of its stdout and stderr → END: GENERATION, CREATED */
 	OP_KERNEL_ADOPT = 20,
-	/* KERNEL, TARGET (name of the twin): a second kernel with the same variables → END:
-	 * GENERATION; WIRE_DENIED with TEXT where it cannot be forked now */
+	/* KERNEL, TARGET (name of the twin; else one is chosen): a second kernel with the same
+	 * variables → END: KERNEL, GENERATION, NOTE…; WIRE_DENIED with TEXT where it cannot be
+	 * forked now */
 	OP_KERNEL_FORK = 21,
 
 	/* PATH → END: KIND, SIZE, MODE, MTIME_US */

@@ -255,13 +255,21 @@ class Twins(Case):
     def test_names(self):
         self.status(self.fork("nobody"), "WIRE_NOT_FOUND")
         self.status(self.fork(name=""), "WIRE_BAD_REQUEST")
+        for name in ("k-2", "k-3"):
+            self.assertEqual(self.ok(self.c.call(OP_KERNEL_FORK, tlv(TAG_KERNEL, "k"))).text("kernel"), name)
+            self.assertEqual(self.value("x", name), "5")
+        self.stop("k-2")
+        self.stop("k-3")
+        self.ok(self.c.start_kernel(TEST_KERNEL, kernel="t"))
+        self.ok(self.c.run_cell("say hi", kernel="t"))
+        self.refused(self.fork("t", "t-2"), "WIRE_DENIED", "no fork")
         self.refused(self.fork(name="k"), "WIRE_EXISTS", "k runs already")
         self.twin()
         self.refused(self.fork(), "WIRE_EXISTS", "k-2 runs already")
         self.stop("k-2")
         self.refused(self.fork("k-2", "k-3"), "WIRE_DENIED", "not running")
         end = self.ok(self.fork())  # the name is free again
-        self.assertEqual(end.generation, 2)
+        self.assertEqual((end.generation, end.text("kernel")), (3, "k-2"))
 
     def test_no_more_than_there_may_be(self):
         for i in range(15):

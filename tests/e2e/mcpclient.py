@@ -224,7 +224,7 @@ class Client:
                          "io.modelcontextprotocol/clientInfo": INFO}
         return self
 
-    def start(self, name, meta=None, **arguments):
+    def start(self, name, /, meta=None, **arguments):
         """tools/call without waiting."""
         params = {"name": name, "arguments": arguments}
         if meta:
@@ -235,7 +235,7 @@ class Client:
         result = call.result(timeout)
         return Tool(result, call.took)
 
-    def tool(self, name, timeout=60, meta=None, **arguments):
+    def tool(self, name, /, timeout=60, meta=None, **arguments):
         return self.finish(self.start(name, meta, **arguments), timeout)
 
     # -- the end

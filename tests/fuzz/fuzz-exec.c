@@ -104,6 +104,16 @@ static void on_kernels(
 	++*(unsigned *)user;
 }
 
+static void on_twin(void *user, const struct exec_twin *twin, const struct err *err)
+{
+	CHECK(!twin != !err);
+	if (twin)
+		valid(twin->kernel);
+	for (size_t i = 0; twin && i < twin->n_notes; i++)
+		valid(twin->notes[i]);
+	++*(unsigned *)user;
+}
+
 static void on_usage(void *user, const struct exec_usage *u, const struct err *err)
 {
 	CHECK(!u != !err);
@@ -158,6 +168,7 @@ static void start_calls(struct exec *x, struct files *f, struct calls *c)
 	(void)files_search(f, "a", "x", NULL, 10, on_files, d++);
 	(void)files_delete(f, "a", true, NULL, on_files, d++);
 	(void)files_fetch(f, "a", 65536, sink, on_files, d++);
+	(void)exec_kernel_fork(x, NULL, NULL, NULL, on_twin, d++);
 	CHECK(d <= c->done + N_CALLS);
 }
 
@@ -179,6 +190,9 @@ static void parse_raw(const uint8_t *p, size_t n)
 		exec_kernel_done(&kernel);
 	if (exec_parse_piece(tlv_reader(p, n), &piece) == 0)
 		touch(piece.p, piece.n);
+	struct exec_twin twin;
+	if (exec_parse_twin(tlv_reader(p, n), &twin) == 0)
+		exec_twin_done(&twin);
 	(void)exec_parse_read(tlv_reader(p, n), &r);
 	(void)exec_parse_usage(tlv_reader(p, n), &usage);
 }

@@ -10,7 +10,8 @@ import shutil
 import struct
 import sys
 
-CHALLENGE, PROOF, CONFIRM, HELLO, OPEN, MSG, DATA, CREDIT, END, RESET, PING, PONG, EVENT, CELL, DISPLAY, DONE, READY = range(1, 18)
+CHALLENGE, PROOF, CONFIRM, HELLO, OPEN, MSG, DATA, CREDIT, END, RESET, PING, PONG, EVENT, CELL, DISPLAY, DONE, READY, INTERRUPT, FORK, FORKED = \
+    range(1, 21)
 
 
 def tlv(tag, value):
@@ -73,6 +74,7 @@ SEEDS = {
         frame(OPEN, 1, struct.pack(">H", 1) + tlv(64, b"0123456789abcdef") + tlv(65, 1) + tlv(67, "echo hi")),
         frame(DATA, 3, b"x" * 100, 1) + frame(END, 3, struct.pack(">H", 0) + tlv(22, 100)),
         frame(CREDIT, 1, struct.pack(">I", 65536)),
+        frame(CELL, 0, tlv(75, "1")) + frame(INTERRUPT) + frame(FORK, 0, tlv(26, "k-2")) + frame(FORKED, 0, tlv(100, "shared_pipes:1")),
         tlv(1, 1) + tlv(2, 1) + tlv(3, "0.1.0") + tlv(4, bytes(16)),
         struct.pack(">BBHII", 1, 7, 0, 1, 300000),
         struct.pack(">HI", 1, 0xFFFFFFFF),
@@ -134,6 +136,8 @@ SEEDS = {
         b"\x01" + b"".join(tlv(t, v) for t, v in STATUS),
         b"\x00\xff" + b"".join(short(END, i, *[short_tlv(t, v) for t, v in STATUS], code=0) for i in range(1, 22)),
         b"\x00\xff" + b"".join(short(MSG, i, short_tlv(96, 3)) for i in range(1, 22)),
+        b"\x00\xff" + b"".join(short(END, i, short_tlv(74, "python-2"), short_tlv(128, 1), short_tlv(100, "shared_file:/a"), code=0)
+                               for i in range(1, 24)),
         b"\x00\xff" + b"".join(short(DATA, i, raw=b"bytes of a file", fin=True) + short(END, i, short_tlv(22, 15), code=0)
                                for i in range(1, 22)),
         b"\x00\xff" + b"".join(short(END, i, short_tlv(16, "no such thing"), code=i % 21) for i in range(1, 22)),

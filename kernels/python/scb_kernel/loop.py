@@ -342,6 +342,7 @@ class Kernel:
         ready = wire.tlv(wire.TAG_LANGUAGE, "python")
         ready += wire.tlv(wire.TAG_ENGINE, "ipython" if self._has_ipython else "plain")
         ready += wire.tlv(wire.TAG_VERSION, sys.version.split()[0])
+        ready += wire.tlv(wire.TAG_FEATURE, "fork")
         self.channel.end_cell(wire.frame(wire.READY, ready))
 
     def serve(self):

@@ -42,8 +42,8 @@ def _check_threads():
         return
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     raise Refused(
-        f"threads run in it, which a fork would not copy: {', '.join(names[:LISTED])}{more}; end "
-        "them first (join() them, shut their executor or pool down)"
+        f"threads run in it: {', '.join(names[:LISTED])}{more}; end them first (join() them, "
+        "shut their executor or pool down)"
     )
 
 

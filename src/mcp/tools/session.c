@@ -1,4 +1,4 @@
-/* session.c: sandboxes as such: open, info, list, interrupt, restart, close. */
+/* session.c: sandboxes as such: open, info, list, interrupt, restart, fork, close. */
 #include "session/session.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "exec/exec.h"
 #include "mcp/call.h"
 #include "mcp/render.h"
@@ -14,7 +15,8 @@
 static const struct arg args[] = {
 	{"action", ARG_TEXT, .required = true, .max = 20},
 	{"session", ARG_TEXT, .max = 64 * KIB},
-	{"kernel", ARG_TEXT, .min = 1, .max = 32, .description = "interrupt, restart: which"},
+	{"kernel", ARG_TEXT, .min = 1, .max = 32, .description = "interrupt, restart, fork: which"},
+	{"name", ARG_TEXT, .min = 1, .max = 32, .description = "fork: the new kernel's name"},
 };
 
 static const struct arg_action actions[] = {
@@ -23,6 +25,7 @@ static const struct arg_action actions[] = {
 	{"list", {NULL}},
 	{"interrupt", {NULL}},
 	{"restart", {NULL}},
+	{"fork", {NULL}},
 	{"close", {"session"}},
 };
 
@@ -47,6 +50,8 @@ static const struct field result_fields[] = {
 	{"expiresAt", "string", false, NULL},
 	{"sessions", "[object]", false, NULL},
 	{"closed", "boolean", false, NULL},
+	{"kernel", "string", false, NULL},
+	{"shared", "[string]", false, NULL},
 	{0},
 };
 
@@ -254,7 +259,7 @@ static void do_list(struct call *c)
 	call_finish(c);
 }
 
-/* ---- interrupt, restart ---- */
+/* ---- interrupt, restart, fork ---- */
 
 static const char *kernel_asked(const struct call *c)
 {
@@ -276,6 +281,68 @@ static void on_kernel_done(void *user, const struct err *err)
 	call_finish(c);
 }
 
+/* A note of what kernel and twin both have open, in words. */
+static json_t *shared_json(const char *note)
+{
+	const char *value = strchr(note, ':');
+	size_t n = value ? (size_t)(value++ - note) : 0;
+	static const struct {
+		const char *note, *one, *more;
+	} counts[] = {
+		{"shared_sockets", "socket", "sockets"},
+		{"shared_pipes", "pipe end", "pipe ends"},
+		{"shared_files_more", "more file", "more files"},
+	};
+	uint64_t count;
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		if (n == strlen(counts[i].note) && strncmp(note, counts[i].note, n) == 0 &&
+			str_to_u64(value, UINT32_MAX, &count) == 0)
+			return json_sprintf("%llu %s", (unsigned long long)count,
+				count == 1 ? counts[i].one : counts[i].more);
+	return jsonrpc_text(n && strncmp(note, "shared_file", n) == 0 ? value : note);
+}
+
+static void print_shared(struct call *c, const json_t *shared)
+{
+	size_t i;
+	json_t *one;
+	call_print(c, "both have open, with common positions and locks: ");
+	json_array_foreach (shared, i, one)
+		call_print(c, "%s%s", i ? ", " : "", json_string_value(one));
+	call_print(c, "; do not use one connection or database from both\n");
+}
+
+static void on_twin(void *user, const struct exec_twin *twin, const struct err *err)
+{
+	struct call *c = user;
+	c->op = NULL;
+	if (err) {
+		call_fail(c, err);
+		return;
+	}
+	call_set_text(c, "kernel", twin->kernel);
+	call_print(c,
+		"kernel %s is a copy of %s: the same variables and working directory, and from now "
+		"on each for itself (files are common); run code in it with run_code, kernel "
+		"\"%s\"\n",
+		twin->kernel, kernel_asked(c), twin->kernel);
+	if (twin->n_notes) {
+		json_t *shared = json_array();
+		for (size_t i = 0; i < twin->n_notes; i++)
+			json_array_append_new(shared, shared_json(twin->notes[i]));
+		print_shared(c, shared);
+		call_set(c, "shared", shared);
+	}
+	call_finish(c);
+}
+
+static void fork_kernel(struct call *c)
+{
+	uint8_t room[DELIVERY_TAG];
+	c->op = exec_kernel_fork(session_exec(c->session), kernel_asked(c),
+		args_text(c->args, "name"), call_tag(c, STEP_CHANGE, room), on_twin, c);
+}
+
 static void no_such_kernel(
 	struct call *c, const char *name, const struct exec_kernel *kernels, size_t n)
 {
@@ -289,7 +356,7 @@ static void no_such_kernel(
 		name, n ? "there are: " : "none runs yet", names);
 }
 
-/* Whoever interrupts or restarts what is not there, or does nothing, is told so. */
+/* Whoever interrupts, restarts or forks what is not there, or does nothing, is told so. */
 static void on_kernels_known(
 	void *user, const struct exec_kernel *kernels, size_t n, const struct err *err)
 {
@@ -310,6 +377,8 @@ static void on_kernels_known(
 	} else if (!k) {
 		call_print(c, "no interpreter runs yet: there is nothing to %s\n", c->action);
 		call_finish(c);
+	} else if (strcmp(c->action, "fork") == 0) {
+		fork_kernel(c);
 	} else if (!restart && !k->busy && k->queued == 0) {
 		call_print(c, "nothing was running in kernel %s; variables are kept\n", name);
 		call_finish(c);
@@ -338,6 +407,10 @@ static void do_change(struct call *c)
 {
 	struct exec *x = session_exec(c->session);
 	uint8_t room[DELIVERY_TAG];
+	if (c->again && strcmp(c->action, "fork") == 0) {
+		fork_kernel(c); /* once made, the agent answers with the same twin */
+		return;
+	}
 	c->op = c->again ? exec_recall(x, call_tag(c, STEP_CHANGE, room), on_recalled, c)
 			 : exec_kernels(x, on_kernels_known, c);
 }
@@ -397,10 +470,10 @@ static void run(struct call *c)
 	}
 	if (strcmp(a, "info") == 0)
 		do_info(c);
-	else if (strcmp(a, "interrupt") == 0 || strcmp(a, "restart") == 0)
-		do_change(c);
-	else
+	else if (strcmp(a, "close") == 0)
 		do_close(c);
+	else
+		do_change(c);
 }
 
 static bool cancel(struct call *c)
@@ -415,11 +488,13 @@ static bool cancel(struct call *c)
 const struct tool tool_session = {
 	.name = "session",
 	.title = "Sessions",
-	.description = "Sandboxes as such: open a fresh one, info (limits, isolation, "
-		       "interpreters, jobs), "
-		       "list, interrupt or restart the interpreter, close. Most tasks need no call "
-		       "of this: "
-		       "the first run opens a session. One not used for 15 minutes ends.",
+	.description =
+		"Sandboxes as such: open a fresh one, info (limits, isolation, "
+		"interpreters, jobs), "
+		"list, interrupt or restart the interpreter, fork it (a second one with the "
+		"same variables, in milliseconds; while no cell runs and it has no threads), "
+		"close. Most tasks need no call of this: "
+		"the first run opens a session. One not used for 15 minutes ends.",
 	.destructive = true,
 	.args = {args, ARRAY_SIZE(args), actions, ARRAY_SIZE(actions)},
 	.result = result_fields,
