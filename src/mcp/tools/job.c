@@ -380,6 +380,7 @@ static void on_searched(void *user, struct exec_status *jobs, size_t n, const st
 	}
 	call_use_session(c, session);
 	c->state = NULL;
+	c->state_free = NULL;
 	search_free(s);
 	act(c);
 }
