@@ -194,6 +194,16 @@ static const struct row rows[] = {
 		.before = {{"run_code", "{\"code\": \"gone = 1\"}"}},
 		.after = {{"run_code", "{\"code\": \"again = 1; 'gone' in globals()\"}", "False"}}},
 	{"session", "{\"action\": \"open\"}", "s-", .varies = true},
+	{"job", "{\"action\": \"search\", \"job\": \"@J\", \"pattern\": \"needle\"}", "needle@N",
+		.before = {{"run_command",
+				   "{\"command\": \"echo hay; echo needle@N\", \"wait_s\": 0}"},
+			{"run_command", "{\"command\": \"sleep 0.2\"}"}}},
+	{"run_code", "{\"language\": \"shell\", \"code\": \"x=${x}y; echo $x\"}", "y",
+		.after = {{"run_code", "{\"language\": \"shell\", \"code\": \"echo ${#x}\"}",
+			"\"stdout\":\"@N"}}},
+	/* the last: the connection's own session is gone after it */
+	{"session", "{\"action\": \"close\", \"session\": \"@S\"}", "is closed",
+		.before = {{"run_command", "{\"command\": \"true\"}"}}},
 };
 
 /* The same but for what tells of the moment. */
@@ -252,8 +262,179 @@ static void again(const struct row *row, enum mortal_fate fate)
 static void a_row(void **state)
 {
 	const struct row *row = *state;
-	for (turn = 1; turn <= 1; turn++)
+	for (turn = 1; turn <= 2; turn++)
 		again(row, turn == 1 ? MORTAL_KEEPS : MORTAL_DIES);
+}
+
+/* ---- cancelled requests ---- */
+
+static json_t *cancellation(uint64_t number)
+{
+	return json_pack("{s:s,s:s,s:{s:I}}", "jsonrpc", "2.0", "method", "notifications/cancelled",
+		"params", "requestId", (json_int_t)number);
+}
+
+static void is_done(uint64_t number)
+{
+	bool lost;
+	json_t *answer = mortal_end(number, &lost);
+	assert_null(answer);
+	assert_false(lost);
+}
+
+static void nothing_runs(void)
+{
+	json_t *answer = call("job", "{\"action\": \"list\"}");
+	const json_t *jobs = json_object_get(structured(answer), "jobs");
+	assert_true(json_array_size(jobs) > 0);
+	for (size_t i = 0; i < json_array_size(jobs); i++) {
+		const json_t *j = json_array_get(jobs, i);
+		const char *status = json_string_value(json_object_get(j, "status"));
+		if (strcmp(status, "done") != 0)
+			fail_msg(
+				"%s: %s", status, json_string_value(json_object_get(j, "command")));
+	}
+	json_decref(answer);
+}
+
+/* Both messages are done, in order, and the job has ended by that. */
+static void a_cancelled_request_and_its_cancellation_are_done(void **state)
+{
+	(void)state;
+	uint64_t number = ++mortal.number;
+	json_t *m =
+		request(number, "run_command", "{\"command\": \"sleep 60; touch not-reached\"}");
+	json_t *cancel = cancellation(number);
+	++mortal.number;
+	mortal_send(number, false, MORTAL_TELLS, m);
+	mortal_nothing(300);
+	mortal_send(mortal.number, false, MORTAL_TELLS, cancel);
+	is_done(number);
+	is_done(mortal.number);
+	json_decref(call("run_command", "{\"command\": \"sleep 0.2\"}"));
+	nothing_runs();
+
+	/* delivered again, to this broker and to the next, the two are done again and do no more */
+	for (int i = 0; i < 2; i++) {
+		mortal_send(number, true, MORTAL_TELLS, m);
+		mortal_send(number + 1, true, MORTAL_TELLS, cancel);
+		is_done(number);
+		is_done(number + 1);
+		mortal_kill();
+		mortal_start();
+	}
+	nothing_runs();
+	json_decref(m);
+	json_decref(cancel);
+}
+
+/* The broker dies once the agent has acknowledged it, and has told nobody. */
+static void a_cancellation_is_made_by_the_next_broker(void **state)
+{
+	(void)state;
+	bool lost;
+	json_decref(call("run_code", "{\"code\": \"1\"}"));
+	uint64_t number = ++mortal.number;
+	json_t *m = request(number, "run_code",
+		"{\"code\": \"import time\\nlived = 1\\ntime.sleep(60)\\nlived = 2\"}");
+	json_t *cancel = cancellation(number);
+	++mortal.number;
+	mortal_send(number, false, MORTAL_TELLS, m);
+	mortal_nothing(500);
+	mortal_send(mortal.number, false, MORTAL_DIES, cancel);
+	assert_null(mortal_end(number, &lost));
+	assert_true(lost);
+	mortal_kill();
+	mortal_start();
+	mortal_send(number, true, MORTAL_TELLS, m);
+	mortal_send(mortal.number, true, MORTAL_TELLS, cancel);
+	is_done(number);
+	is_done(mortal.number);
+	json_decref(m);
+	json_decref(cancel);
+	json_t *answer = call("run_code", "{\"code\": \"lived\"}");
+	assert_true(says(answer, ":\"1\""));
+	json_decref(answer);
+}
+
+/* A cancellation of what is over, or never was, is done. */
+static void a_late_cancellation_is_done(void **state)
+{
+	(void)state;
+	json_decref(call("job", "{\"action\": \"list\"}"));
+	json_t *m = cancellation(mortal.number);
+	mortal_send(++mortal.number, false, MORTAL_TELLS, m);
+	is_done(mortal.number);
+	mortal_send(mortal.number, true, MORTAL_TELLS, m);
+	is_done(mortal.number);
+	json_decref(m);
+}
+
+/* ---- keys ---- */
+
+#define KEYED "{\"command\": \"echo once >> keyed; cat keyed\", \"idempotency_key\": \"one\"}"
+
+static void a_key_is_one_run(void **state)
+{
+	(void)state;
+	json_t *first = call("run_command", KEYED);
+	json_t *second = call("run_command", KEYED);
+	assert_true(json_equal(structured(first), structured(second)));
+	assert_true(says(second, "\"stdout\":\"once\\n\""));
+	mortal_kill();
+	mortal_start();
+	json_t *third = call("run_command", KEYED);
+	assert_true(json_equal(structured(first), structured(third)));
+	json_decref(second);
+	second = call("run_command", "{\"command\": \"true\", \"idempotency_key\": \"one\"}");
+	assert_true(says(second, "other arguments"));
+	json_decref(first);
+	json_decref(second);
+	json_decref(third);
+}
+
+/* The front has gone, and with it the call; the run goes on, and its key is answered. */
+static void a_key_outlives_its_call(void **state)
+{
+	(void)state;
+	static const char args[] =
+		"{\"command\": \"sleep 1; echo kept\", \"idempotency_key\": \"three\"}";
+	json_t *m = request(++mortal.number, "run_command", args);
+	mortal_send(mortal.number, false, MORTAL_TELLS, m);
+	mortal_nothing(200);
+	mortal_kill();
+	mortal_start();
+	json_t *answer = call("run_command", args); /* of another number */
+	assert_true(says(answer, "\"stdout\":\"kept\\n\""));
+	/* and the first one all the same, should its front be there still */
+	bool lost;
+	mortal_send(mortal.number - 1, true, MORTAL_TELLS, m);
+	json_t *late = mortal_end(mortal.number - 1, &lost);
+	assert_true(json_equal(structured(answer), structured(late)));
+	json_decref(late);
+	json_decref(answer);
+	json_decref(m);
+}
+
+/* Its sandbox has gone: what is left is how it ended. */
+static void a_key_outlives_its_sandbox(void **state)
+{
+	(void)state;
+	static const char args[] =
+		"{\"command\": \"echo gone; exit 7\", \"idempotency_key\": \"two\"}";
+	json_t *first = call("run_command", args);
+	assert_true(says(first, "\"exitCode\":7"));
+	json_decref(call("session", "{\"action\": \"close\", \"session\": \"@S\"}"));
+	for (int i = 0; i < 2; i++) {
+		json_t *again = call("run_command", args);
+		assert_true(says(again, "\"exitCode\":7"));
+		assert_true(says(again, "no longer kept"));
+		assert_null(json_object_get(json_object_get(again, "result"), "isError"));
+		json_decref(again);
+		mortal_kill();
+		mortal_start();
+	}
+	json_decref(first);
 }
 
 /* ---- what is on record ---- */
@@ -300,14 +481,22 @@ int main(int argc, char **argv)
 	int status;
 	if (mortal_begin(argc, argv, &status) < 0)
 		return status;
-	struct CMUnitTest tests[ARRAY_SIZE(rows) + 1];
+	const struct CMUnitTest more[] = {
+		cmocka_unit_test(a_cancelled_request_and_its_cancellation_are_done),
+		cmocka_unit_test(a_cancellation_is_made_by_the_next_broker),
+		cmocka_unit_test(a_late_cancellation_is_done), cmocka_unit_test(a_key_is_one_run),
+		cmocka_unit_test(a_key_outlives_its_call),
+		cmocka_unit_test(a_key_outlives_its_sandbox),
+		cmocka_unit_test(the_record_is_of_one_run), /* the last */
+	};
+	struct CMUnitTest tests[ARRAY_SIZE(rows) + ARRAY_SIZE(more)];
 	char names[ARRAY_SIZE(rows)][100];
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		(void)snprintf(names[i], sizeof(names[i]), "%s %.80s", rows[i].tool, rows[i].args);
 		tests[i] = (struct CMUnitTest){
 			.name = names[i], .test_func = a_row, .initial_state = (void *)&rows[i]};
 	}
-	tests[ARRAY_SIZE(rows)] = (struct CMUnitTest)cmocka_unit_test(the_record_is_of_one_run);
+	memcpy(&tests[ARRAY_SIZE(rows)], more, sizeof(more));
 	return cmocka_run_group_tests_name(
 		"every tool and action", tests, mortal_set_up, mortal_tear_down);
 }
