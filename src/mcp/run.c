@@ -297,6 +297,20 @@ static int prepare(struct call *c, const struct exec_request *req, bool known, s
 	return e;
 }
 
+/* The session in which a broker that died has begun this job, lost or not: a job that was lost with
+ * its sandbox is a result. NULL: it was not begun, or the session has gone. */
+static struct session *began_in(const struct call *c, const char *job)
+{
+	struct sessions *all = c->server->config.sessions;
+	const char *named = args_text(c->args, "session");
+	struct session *s = NULL;
+	if (!c->again || !all || !audit_recorded(c->server->config.audit, "exec.start", job) ||
+		sessions_find(
+			all, c->principal, named ? named : c->conn->default_session, &s, NULL) < 0)
+		return NULL;
+	return s;
+}
+
 void run_start(struct call *c, struct exec_request *req)
 {
 	const char *key = args_text(c->args, "idempotency_key");
@@ -315,7 +329,7 @@ void run_start(struct call *c, struct exec_request *req)
 		answer_known(c, known);
 		return;
 	}
-	struct session *s = known ? session_of(c, known) : NULL;
+	struct session *s = known ? session_of(c, known) : began_in(c, job);
 	if (known && !s) {
 		answer_record(c, known);
 		return;

@@ -5,6 +5,7 @@
  *   test-deliver PROVIDER AGENT KERNELS-DIR */
 #include "mortal.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -266,6 +267,78 @@ static void a_row(void **state)
 		again(row, turn == 1 ? MORTAL_KEEPS : MORTAL_DIES);
 }
 
+/* ---- in the middle of it ---- */
+
+static void a_run_outlives_its_broker(void **state)
+{
+	(void)state;
+	bool lost;
+	json_decref(call("run_code", "{\"code\": \"import time\"}"));
+	json_t *m = request(++mortal.number, "run_code",
+		"{\"code\": \"for i in range(20): print(i, flush=True); time.sleep(.05)\"}");
+	mortal_send(mortal.number, false, MORTAL_TELLS, m);
+	for (int i = 0; i < 3; i++) {
+		mortal_nothing(150);
+		mortal_kill();
+		mortal_start();
+		mortal_send(mortal.number, true, MORTAL_TELLS, m);
+	}
+	json_t *answer = mortal_end(mortal.number, &lost);
+	assert_true(says(answer, "\"stdout\":\"0\\n1\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n10\\n11\\n12"
+				 "\\n13\\n14\\n15\\n16\\n17\\n18\\n19\\n\""));
+	json_decref(answer);
+	json_decref(m);
+}
+
+/* So that no broker reaches them any more. */
+static void remove_sockets(void)
+{
+	char path[64];
+	(void)snprintf(path, sizeof(path), "%s/run", mortal.dir);
+	DIR *d = opendir(path);
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		const char *dot = strrchr(e->d_name, '.');
+		if (dot && strcmp(dot, ".sock") == 0)
+			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
+	}
+	(void)closedir(d);
+}
+
+/* What was on its way says so once; the next call has a new session. */
+static void a_lost_sandbox_is_told(void **state)
+{
+	(void)state;
+	bool lost;
+	json_decref(call("run_command", "{\"command\": \"true\"}"));
+	char before[ID_TEXT_SIZE];
+	(void)snprintf(before, sizeof(before), "%s", mortal.session);
+	uint64_t run = ++mortal.number, write = ++mortal.number;
+	json_t *m_run = request(run, "run_command", "{\"command\": \"sleep 60\"}");
+	json_t *m_write = request(
+		write, "files", "{\"action\": \"write\", \"path\": \"x\", \"content\": \"x\"}");
+	mortal_send(run, false, MORTAL_TELLS, m_run);
+	mortal_nothing(200);
+	mortal_send(write, false, MORTAL_DIES, m_write);
+	json_decref(mortal_end(write, &lost));
+	mortal_kill();
+	remove_sockets();
+	mortal_start();
+	mortal_send(run, true, MORTAL_TELLS, m_run);
+	json_t *answer = mortal_end(run, &lost);
+	assert_true(says(answer, "\"reason\":\"sandbox_lost\""));
+	assert_null(json_object_get(json_object_get(answer, "result"), "isError"));
+	json_decref(answer);
+	mortal_send(write, true, MORTAL_TELLS, m_write);
+	answer = mortal_end(write, &lost);
+	assert_true(says(answer, "Error (sandbox_lost)") && says(answer, "isError"));
+	json_decref(answer);
+	json_decref(m_run);
+	json_decref(m_write);
+	json_decref(call("files", "{\"action\": \"list\"}"));
+	assert_string_not_equal(mortal.session, before);
+}
+
 /* ---- cancelled requests ---- */
 
 static json_t *cancellation(uint64_t number)
@@ -482,6 +555,8 @@ int main(int argc, char **argv)
 	if (mortal_begin(argc, argv, &status) < 0)
 		return status;
 	const struct CMUnitTest more[] = {
+		cmocka_unit_test(a_run_outlives_its_broker),
+		cmocka_unit_test(a_lost_sandbox_is_told),
 		cmocka_unit_test(a_cancelled_request_and_its_cancellation_are_done),
 		cmocka_unit_test(a_cancellation_is_made_by_the_next_broker),
 		cmocka_unit_test(a_late_cancellation_is_done), cmocka_unit_test(a_key_is_one_run),
