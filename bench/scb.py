@@ -41,6 +41,10 @@ class Place:
         return [int(pid) for pid in found]
 
     def close(self):
+        """Its sessions would outlive it."""
+        if self.brokers():
+            subprocess.run([self.build + "/scb", "sessions", "close", "--all"], env=self.environment(), check=True,
+                           stdout=subprocess.DEVNULL)
         end = time.monotonic() + 10
         while self.brokers() and time.monotonic() < end:
             time.sleep(0.05)

@@ -4,6 +4,7 @@
 // each of its ways to begin: legacy, auto (asks a sibling process first) and pinned to 2026-07-28.
 // Both validate what they get: message shapes, and structured content against our output schemas.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -121,5 +122,7 @@ for (const [name, [make, era]] of Object.entries(clients)) {
   }
 }
 console.log(`1..${n}`)
+// their sessions outlive the clients
+execFileSync(scb, ['sessions', 'close', '--all'], { env: server.env, stdio: 'ignore' })
 rmSync(home, { recursive: true, force: true })
 process.exit(failed ? 1 : 0)
