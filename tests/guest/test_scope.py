@@ -11,6 +11,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import harness  # noqa: E402
 from harness import alive, until  # noqa: E402
 
+FORKS = "import os, time\nfor _ in range(60):\n    if os.fork() == 0: time.sleep(20); os._exit(0)"
+
 
 def group(pid):
     with open(f"/proc/{pid}/cgroup") as f:
@@ -30,10 +32,11 @@ class Scope(unittest.TestCase):
         done = subprocess.run(["systemctl", "--user", *arguments], env=self.env, capture_output=True, text=True)
         self.assertEqual(0, done.returncode, done.stderr)
 
-    def host(self, unit):
+    def host(self, unit, *options):
         """`scb serve` as an application's child: in the scope of that name."""
         in_scope = ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--unit=" + unit]
-        self.client = harness.Client([*in_scope, *self.place.command("serve")], self.env, cwd=self.place.home)
+        self.client = harness.Client([*in_scope, *self.place.command("serve", *options)], self.env,
+                                     cwd=self.place.home)
         self.client.server = self.place.broker
         self.client.initialize()
         return self.client
@@ -98,20 +101,19 @@ class Scope(unittest.TestCase):
         self.assertRemembers(self.host("host-six"), session)
 
     def test_broker_is_killed(self):
-        """the broker is killed: the next one has a scope of its own, the old one's goes with its sandboxes"""
-        c = self.host("host-seven")
-        self.remember(c)
-        broker = self.place.broker()
+        """the broker is killed: the next one, in a scope of its own, has the sandbox, whose limits hold"""
+        c = self.host("host-seven", "--limit", "pids=40")
+        session, broker = self.remember(c), self.place.broker()
         before = group(broker)
         os.kill(broker, signal.SIGKILL)
-        r = c.tool("session", action="open")
-        self.assertFalse(r.is_error, r.text)
+        self.assertRemembers(c, session)
         self.assertNotEqual(broker, self.place.broker())
         self.assertNotEqual(before, group(self.place.broker()))
-        info = c.tool("session", action="info", session=r.session)
+        info = c.tool("session", action="info", session=session)
         self.assertEqual("cgroup2", info.data["enforced"]["memory"], info.text)
-        for s in c.tool("session", action="list").data["sessions"]:
-            c.tool("session", action="close", session=s["session"])
+        r = c.tool("run_command", session=session, argv=["python3", "-c", FORKS])
+        self.assertEqual("too_many_processes", r.reason, str(r))
+        self.assertFalse(c.tool("session", action="close", session=session).is_error)
         scope = "/sys/fs/cgroup" + os.path.dirname(before)
         self.assertTrue(until(lambda: not os.path.exists(scope), 10), f"{scope} stays behind")
 
