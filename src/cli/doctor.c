@@ -151,8 +151,9 @@ static bool run_in_scope(int *ret_status)
 	arglist_add(&trial, "/bin/true");
 	if (run(trial.v, true) != 0)
 		return false;
+	_cleanup_free_ char *self = start_program();
 	start_scope_args(&again);
-	arglist_add(&again, "/proc/self/exe");
+	arglist_add(&again, self);
 	arglist_add(&again, "doctor");
 	arglist_add(&again, "--in-scope");
 	*ret_status = run(again.v, false);

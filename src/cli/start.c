@@ -45,8 +45,7 @@ bool start_has_scope(void)
 	return access(manager, F_OK) == 0;
 }
 
-/* This program, also where an update has put another file in its place. */
-static char *program(void)
+char *start_program(void)
 {
 	char path[4096];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -54,7 +53,7 @@ static char *program(void)
 	char *deleted = strstr(path, " (deleted)");
 	if (deleted)
 		*deleted = '\0';
-	return xstrdup(access(path, X_OK) == 0 ? path : "/proc/self/exe");
+	return access(path, X_OK) == 0 ? xstrdup(path) : xasprintf("/proc/%d/exe", (int)getpid());
 }
 
 void start_scope_args(struct arglist *a)
@@ -67,7 +66,7 @@ void start_scope_args(struct arglist *a)
 
 static void make_argv(struct starting *s, bool scope)
 {
-	_cleanup_free_ char *self = program();
+	_cleanup_free_ char *self = start_program();
 	if (scope)
 		start_scope_args(&s->argv);
 	arglist_add(&s->argv, self);

@@ -22,5 +22,9 @@ void start_failed(const struct err *err);
 /* Does this user have a systemd manager, to give the broker a control group of its own? Root needs
  * none. */
 bool start_has_scope(void);
+/* The path of this program, also where an update has put another file in its place; good for as
+ * long as this process lives, and for others: /proc/self/exe would be systemd-run's. To be freed.
+ */
+char *start_program(void);
 /* Adds what runs a program in such a scope. */
 void start_scope_args(struct arglist *a);
