@@ -256,6 +256,8 @@ def main():
     os.set_inheritable(listener, False)
     os.set_inheritable(lifeline, False)
     forked.begin()
+    if select.select([lifeline], [], [], 0)[0]:
+        return  # the broker went before its end could be a signal
     try:
         template = Template(listener, lifeline, build)
     except Refused as why:

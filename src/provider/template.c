@@ -342,7 +342,8 @@ static int execute(struct template *t, const struct template_spec *spec, int lis
 	l.env = env;
 	pid_t pid = launch_start(&l, &t->pidfd, err);
 	launch_done(&l);
-	return pid < 0 ? (int)pid : fd_set_nonblock(t->stderr_fd, true);
+	int r = pid < 0 ? (int)pid : fd_set_nonblock(t->stderr_fd, true);
+	return r == 0 ? record_add_process(&t->record, "first", pid) : r;
 }
 
 static int start_new(struct template *t, const struct template_spec *spec, struct err *err)

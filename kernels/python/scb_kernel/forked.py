@@ -9,6 +9,7 @@ agent's own code (scb-enter.so, src/agent/enter.h) before anything of a user can
      (host)              │      (in the sandbox)
 """
 
+import _ctypes
 import ctypes
 import fcntl
 import os
@@ -201,6 +202,7 @@ def _supervise(kernel, connection, request):
 def _become_kernel(kernel, connection, request):
     """Does not return."""
     _enter_call(_enter.scb_enter_confine, request.config, len(request.config))
+    _ctypes.dlclose(_enter._handle)  # its path is the host's
     control = _place_ends()
     _renew(request)
     connection.send(wire.tlv(wire.TEMPLATE_DONE, b""))
