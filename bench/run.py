@@ -5,6 +5,7 @@ BENCH=NAME runs one group of figures alone (names: below); several are separated
 """
 import os
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -39,10 +40,12 @@ class Bench:
         self.build = build
         self.has_peer = peer.KernelManager is not None
         self._server = self._jupyter = None
+        self._places = []
         self._home = tempfile.mkdtemp(prefix="scb-bench-peer-")
 
     def place(self):
-        return scb.Place(self.build)
+        self._places.append(scb.Place(self.build))
+        return self._places[-1]
 
     def server(self):
         if self._server is None:
@@ -58,11 +61,12 @@ class Bench:
         return self._jupyter
 
     def close(self):
-        if self._server:
-            self._server.close()
-            self._server.place.close()
         if self._jupyter:
             self._jupyter.close()
+        if self._server and self._server.proc.poll() is None:
+            self._server.close()
+        for place in self._places:  # those that a group left open, where it failed, too
+            place.close()
         shutil.rmtree(self._home, True)
 
 
@@ -71,6 +75,7 @@ def main():
     unknown = [name for name in wanted if name not in GROUPS]
     if unknown:
         raise SystemExit(f"bench: no figure {unknown[0]}; there are: {' '.join(GROUPS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended then, too
     report.header(peer.NAME)
     bench = Bench(sys.argv[1] if len(sys.argv) > 1 else "build")
     try:

@@ -42,9 +42,11 @@ class Place:
 
     def close(self):
         """Its sessions would outlive it."""
+        if not os.path.exists(self.top):
+            return
         if self.brokers():
-            subprocess.run([self.build + "/scb", "sessions", "close", "--all"], env=self.environment(), check=True,
-                           stdout=subprocess.DEVNULL)
+            subprocess.run([self.build + "/scb", "sessions", "close", "--all"], timeout=30,
+                           env=self.environment(), capture_output=True)
         end = time.monotonic() + 10
         while self.brokers() and time.monotonic() < end:
             time.sleep(0.05)
