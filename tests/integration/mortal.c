@@ -247,6 +247,12 @@ static int wait_for_end(void)
 	return status;
 }
 
+void mortal_stop(void)
+{
+	assert_int_equal(shutdown(mortal.fd, SHUT_WR), 0);
+	assert_int_equal(wait_for_end(), 0);
+}
+
 void mortal_kill(void)
 {
 	(void)kill(mortal.pid, SIGKILL);
@@ -346,10 +352,8 @@ int mortal_tear_down(void **state)
 {
 	char runtime[64];
 	(void)state;
-	if (!mortal.pid)
-		mortal_start();
-	assert_int_equal(shutdown(mortal.fd, SHUT_WR), 0);
-	assert_int_equal(wait_for_end(), 0);
+	if (mortal.pid)
+		mortal_stop();
 	/* Whatever a sandbox had there is gone. The template may still be dying; what is left of it
 	 * is taken away as the next start of scb does it. */
 	(void)path(runtime, sizeof(runtime), "run");

@@ -45,6 +45,8 @@ int mortal_set_up(void **state);
 int mortal_tear_down(void **state);
 
 void mortal_start(void);
+/* In order: its sandboxes end with it. */
+void mortal_stop(void);
 /* With SIGKILL, unless it is dead already. */
 void mortal_kill(void);
 

@@ -194,6 +194,9 @@ static const struct row rows[] = {
 	{"session", "{\"action\": \"restart\"}", "restarted",
 		.before = {{"run_code", "{\"code\": \"gone = 1\"}"}},
 		.after = {{"run_code", "{\"code\": \"again = 1; 'gone' in globals()\"}", "False"}}},
+	{"session", "{\"action\": \"fork\", \"name\": \"twin@N\"}", "twin@N is a copy",
+		.before = {{"run_code", "{\"code\": \"t = @N\"}"}},
+		.after = {{"run_code", "{\"code\": \"t\", \"kernel\": \"twin@N\"}", ":\"@N\""}}},
 	{"session", "{\"action\": \"open\"}", "s-", .varies = true},
 	{"job", "{\"action\": \"search\", \"job\": \"@J\", \"pattern\": \"needle\"}", "needle@N",
 		.before = {{"run_command",
@@ -549,6 +552,96 @@ static void the_record_is_of_one_run(void **state)
 	json_decref(seen);
 }
 
+/* ---- the record of an interrupted run and that of another ---- */
+
+static void told(const char *tool, const char *args, enum mortal_fate fate)
+{
+	bool lost;
+	json_t *m = request(++mortal.number, tool, args);
+	mortal_send(mortal.number, false, fate, m);
+	json_t *answer = mortal_end(mortal.number, &lost);
+	if (fate == MORTAL_DIES) {
+		json_decref(answer);
+		mortal_kill();
+		mortal_start();
+		mortal_send(mortal.number, true, MORTAL_TELLS, m);
+		answer = mortal_end(mortal.number, &lost);
+	}
+	note_job(answer);
+	json_decref(answer);
+	json_decref(m);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct lines {
+	char *v[200];
+	size_t n;
+};
+
+/* Without what is of the moment, and in an order that does not depend on it. */
+static void read_lines(struct lines *ret)
+{
+	static const char *const moment[] = {"ts", "seq", "run", "durationMs", "sandboxId"};
+	static char line[64 * 1024];
+	FILE *f = fopen(mortal.audit_path, "re");
+	assert_non_null(f);
+	ret->n = 0;
+	while (fgets(line, sizeof(line), f)) {
+		json_t *o = json_loads(line, 0, NULL);
+		assert_non_null(o);
+		const char *tool = json_string_value(json_object_get(o, "tool"));
+		for (size_t i = 0; i < ARRAY_SIZE(moment); i++)
+			json_object_del(o, moment[i]);
+		/* an answer tells how long it took, in more digits or fewer */
+		if (tool && (strncmp(tool, "run_", 4) == 0 || strcmp(tool, "job") == 0))
+			json_object_del(o, "bytesOut");
+		assert_true(ret->n < ARRAY_SIZE(ret->v));
+		ret->v[ret->n++] = json_dumps(o, JSON_SORT_KEYS | JSON_COMPACT);
+		json_decref(o);
+	}
+	fclose(f);
+	qsort(ret->v, ret->n, sizeof(ret->v[0]), by_text);
+}
+
+static void record_of(enum mortal_fate fate, struct lines *ret)
+{
+	(void)mortal_set_up(NULL);
+	told("run_code", "{\"code\": \"print(1)\"}", fate);
+	told("run_command", "{\"command\": \"exit 3\", \"idempotency_key\": \"k\"}", fate);
+	told("run_command", "{\"command\": \"sleep 0.5\", \"wait_s\": 0}", fate);
+	told("job", "{\"action\": \"wait\", \"job\": \"@J\"}", fate);
+	told("files", "{\"action\": \"write\", \"path\": \"a\", \"content\": \"b\"}", fate);
+	told("present_output", "{\"path\": \"a\"}", fate);
+	told("present_output", "{\"path\": \"missing\"}", fate);
+	told("session", "{\"action\": \"restart\"}", fate);
+	told("session", "{\"action\": \"close\", \"session\": \"@S\"}", fate);
+	mortal_stop();
+	read_lines(ret);
+	(void)mortal_tear_down(NULL);
+}
+
+static void the_record_is_the_same(void **state)
+{
+	(void)state;
+	struct lines one, other;
+	(void)mortal_tear_down(NULL);
+	record_of(MORTAL_TELLS, &one);
+	record_of(MORTAL_DIES, &other);
+	(void)mortal_set_up(NULL);
+	for (size_t i = 0; i < one.n && i < other.n; i++)
+		assert_string_equal(one.v[i], other.v[i]);
+	assert_int_equal(one.n, other.n);
+	assert_true(one.n > 20);
+	for (size_t i = 0; i < one.n; i++)
+		free(one.v[i]);
+	for (size_t i = 0; i < other.n; i++)
+		free(other.v[i]);
+}
+
 int main(int argc, char **argv)
 {
 	int status;
@@ -559,10 +652,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_lost_sandbox_is_told),
 		cmocka_unit_test(a_cancelled_request_and_its_cancellation_are_done),
 		cmocka_unit_test(a_cancellation_is_made_by_the_next_broker),
-		cmocka_unit_test(a_late_cancellation_is_done), cmocka_unit_test(a_key_is_one_run),
+		cmocka_unit_test(a_late_cancellation_is_done),
+		cmocka_unit_test(a_key_is_one_run),
 		cmocka_unit_test(a_key_outlives_its_call),
 		cmocka_unit_test(a_key_outlives_its_sandbox),
-		cmocka_unit_test(the_record_is_of_one_run), /* the last */
+		cmocka_unit_test(the_record_is_of_one_run), /* of all before */
+		cmocka_unit_test(the_record_is_the_same),
 	};
 	struct CMUnitTest tests[ARRAY_SIZE(rows) + ARRAY_SIZE(more)];
 	char names[ARRAY_SIZE(rows)][100];
