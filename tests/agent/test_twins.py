@@ -238,6 +238,11 @@ class Twins(Case):
         self.cell("import ctypes; ctypes.CDLL('./busy.so').go()")
         self.refused(self.fork(), "WIRE_DENIED", "blaster")
 
+    def test_numpy_brings_no_threads(self):
+        self.cell("try: import numpy as np; a = np.ones((300, 300)); b = a @ a\nexcept ImportError: pass")
+        self.assertEqual(self.value("os.environ['OPENBLAS_NUM_THREADS']"), "'1'")
+        self.twin()
+
     def test_busy(self):
         running = self.c.cell("time.sleep(30)")
         self.refused(self.fork(), "WIRE_DENIED", "a cell runs or waits")

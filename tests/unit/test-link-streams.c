@@ -212,6 +212,69 @@ static void streams_have_a_maximum(void **state)
 	assert_int_equal(s.ends, 0);
 }
 
+/* How many descriptors come with the next bytes; the bytes are thrown away. */
+static size_t receive_fds(struct fixture *fx)
+{
+	uint8_t bytes[4096];
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(8 * sizeof(int))];
+	} control;
+	struct iovec iov = {bytes, sizeof(bytes)};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	assert_true(recvmsg(fx->peer, &m, MSG_DONTWAIT) > FRAME_HEADER);
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	if (!c)
+		return 0;
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	for (size_t i = 0; i < n; i++) {
+		int fd;
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+		(void)close(fd);
+	}
+	return n;
+}
+
+static void descriptors_go_at_once_or_not_at_all(void **state)
+{
+	struct fixture *fx = *state;
+	struct seen s = {.fx = fx};
+	struct link_stream *st;
+	_cleanup_buf_ struct buf body = BUF_INIT(MIB);
+	static uint8_t bytes[100 * KIB];
+	const int fds[4] = {0, 1, 2, 0};
+	assert_int_equal(link_open_with_fds(fx->link, OP_KERNEL_ADOPT, NULL, fds, 4,
+				 &peer_stream_events, &s, &s.stream),
+		-EAGAIN); /* before the handshake */
+	assert_false(link_has(fx->link, "seccomp"));
+	peer_up(fx);
+	assert_true(link_has(fx->link, "seccomp"));
+	assert_true(link_has(fx->link, "openat2"));
+	assert_false(link_has(fx->link, "openat"));
+	assert_false(link_has(fx->link, "comp"));
+	assert_int_equal(link_open_with_fds(fx->link, OP_KERNEL_ADOPT, NULL, fds, 4,
+				 &peer_stream_events, &s, &s.stream),
+		0);
+	assert_int_equal(receive_fds(fx), 4);
+	peer_end(fx, 1, WIRE_OK);
+	assert_int_equal(s.ends, 1);
+	/* Once something is queued they would not arrive with their frame. */
+	assert_int_equal(tlv_bytes(&body, TAG_CODE, bytes, sizeof(bytes)), 0);
+	struct link_stats stats = {0};
+	while (stats.queued == 0) {
+		assert_int_equal(
+			link_open(fx->link, OP_JOB_START, &body, &peer_stream_events, &s, &st), 0);
+		link_stats(fx->link, &stats);
+	}
+	assert_int_equal(link_open_with_fds(fx->link, OP_KERNEL_ADOPT, NULL, fds, 4,
+				 &peer_stream_events, &s, &st),
+		-EAGAIN);
+	peer_close_link(fx);
+}
+
 /* ---- callbacks that change what they were called for ---- */
 
 static void closing_and_resetting_inside_callbacks(void **state)
@@ -328,6 +391,7 @@ int main(void)
 		TEST(flood_of_pings),
 		TEST(agent_that_does_not_read),
 		TEST(streams_have_a_maximum),
+		TEST(descriptors_go_at_once_or_not_at_all),
 		TEST(closing_and_resetting_inside_callbacks),
 		TEST(closing_inside_an_end),
 		TEST(failing_from_outside),

@@ -347,6 +347,9 @@ class Kernel:
 
     def serve(self):
         """Until the agent closes the socket."""
+        # numpy would start a thread for each CPU when it is imported, and a kernel that has threads
+        # cannot be forked (twin.py).
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
         self.interrupts.install()
         self.send_ready()
         while True:
