@@ -293,6 +293,39 @@ class Fronts(unittest.TestCase):
         self.assertEqual("mounted\n", c.tool("files", action="read", path="/mnt/m/f").data["text"])
         self.assertEqual(2, [e["event"] for e in self.place.audit()].count("broker.start"))
 
+    def test_row_40(self):
+        """the broker is killed with -9 while a cell prints: each line comes once, with an idempotency key and without"""
+        code = "import time\nfor i in range(30):\n    print(i, flush=True)\n    time.sleep(.1)\nx = 41"
+        lines = "".join(f"{i}\n" for i in range(30))
+        c = self.serve()
+        for key in ({}, {"idempotency_key": "row 40"}):
+            session = c.tool("session", action="open").session
+            call = c.start("run_code", language="python", code=code, session=session, **key)
+            time.sleep(1.5)
+            self.kill_broker()
+            r = c.finish(call)
+            self.assertEqual(("done", lines, 0), (r.status, r.stdout, r.exitCode), str(r))
+            self.assertEqual("42", c.tool("run_code", code="x + 1", session=session).results[0]["mime"]["text/plain"])
+            if key:
+                again = c.tool("run_code", language="python", code=code, session=session, **key)
+                self.assertEqual((r.job, lines), (again.job, again.stdout), str(again))
+                self.assertLess(again.took, 2)
+            ends = [e for e in self.place.audit() if e["event"] == "exec.end" and e.get("job") == r.job]
+            self.assertEqual(1, len(ends), ends)
+
+    def test_default_session_kept(self):
+        """the connection's own session is the same with the next broker, variables, files and jobs"""
+        c = self.serve()
+        session = c.tool("run_code", language="python", code="x = 41").session
+        c.tool("files", action="write", path="f", content="kept")
+        job = c.tool("run_command", command="sleep 2; echo late", wait_s=0.1).job
+        self.kill_broker()
+        r = c.tool("run_code", language="python", code="x + 1")
+        self.assertEqual((session, "42"), (r.session, r.results[0]["mime"]["text/plain"]), str(r))
+        self.assertEqual("kept", c.tool("files", action="read", path="f").data["text"])
+        self.assertEqual("late\n", c.tool("job", action="wait", job=job).stdout)
+        self.assertIn(session, self.place.scb("sessions", "list").stdout)
+
     def test_key_outlives_front(self):
         """a call with an idempotency key is not cancelled by the end of its front; another one gets its answer"""
         a = self.serve("--name", "desk")
@@ -358,7 +391,7 @@ class Fronts(unittest.TestCase):
     def test_progress(self):
         """progress never goes backwards, whoever reports it"""
         c = self.serve()
-        call = c.start("run_command", {"progressToken": 7}, command="sleep 9", wait_s=20)
+        call = c.start("run_command", {"progressToken": 7}, command="sleep 12", wait_s=20)
         c.wait_for(lambda c: len(c.notifications) >= 2, 10)
         self.kill_broker()
         c.finish(call)
