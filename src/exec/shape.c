@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "exec/rows.h"
 
 /* Longer "sequences" are none that a terminal would know: their bytes are shown. */
 #define CSI_MAX    64
@@ -27,12 +28,17 @@ struct line {
 
 /* ---- escape sequences ---- */
 
-/* Bytes of a CSI sequence after its introducer, with its final byte; 0 where it is none. *ret_erase
- * is the parameter of "erase in line", or -1. */
-static size_t csi_len(const uint8_t *p, size_t n, int *ret_erase)
+/* What a sequence asks for on its line: K erases, G, C and D move the cursor; 0: nothing. */
+struct wish {
+	char what;
+	size_t n; /* its parameter, 0: left out */
+};
+
+/* Bytes of a CSI sequence after its introducer, with its final byte; 0 where it is none. */
+static size_t csi_len(const uint8_t *p, size_t n, struct wish *ret)
 {
-	size_t i = 0;
-	*ret_erase = -1;
+	size_t i = 0, number = 0;
+	*ret = (struct wish){0};
 	while (i < n && i < CSI_MAX && p[i] >= 0x30 && p[i] <= 0x3F)
 		i++;
 	size_t params = i;
@@ -42,8 +48,10 @@ static size_t csi_len(const uint8_t *p, size_t n, int *ret_erase)
 		return i; /* cut off by the end of the line */
 	if (i == CSI_MAX || p[i] < 0x40 || p[i] > 0x7E)
 		return 0;
-	if (p[i] == 'K' && params == i && params <= 1)
-		*ret_erase = params ? p[0] - '0' : 0;
+	for (size_t k = 0; k < params && k < 6 && p[k] >= '0' && p[k] <= '9'; k++)
+		number = 10 * number + (size_t)(p[k] - '0');
+	if (params == i && memchr("KGCD", p[i], 4))
+		*ret = (struct wish){(char)p[i], number};
 	return i + 1;
 }
 
@@ -64,13 +72,13 @@ static size_t string_len(const uint8_t *p, size_t n)
 }
 
 /* Bytes of what ESC introduces, after it; a lone ESC is removed by itself. */
-static size_t escape_len(const uint8_t *p, size_t n, int *ret_erase)
+static size_t escape_len(const uint8_t *p, size_t n, struct wish *ret)
 {
-	*ret_erase = -1;
+	*ret = (struct wish){0};
 	if (n == 0)
 		return 0;
 	if (p[0] == '[')
-		return 1 + csi_len(p + 1, n - 1, ret_erase);
+		return 1 + csi_len(p + 1, n - 1, ret);
 	if (memchr("]PX^_", p[0], 5))
 		return 1 + string_len(p + 1, n - 1);
 	size_t i = 0;
@@ -80,11 +88,11 @@ static size_t escape_len(const uint8_t *p, size_t n, int *ret_erase)
 }
 
 /* The same for the C1 controls, U+0080 to U+009F; c is the second byte of their UTF-8 form. */
-static size_t c1_len(uint8_t c, const uint8_t *p, size_t n, int *ret_erase)
+static size_t c1_len(uint8_t c, const uint8_t *p, size_t n, struct wish *ret)
 {
-	*ret_erase = -1;
+	*ret = (struct wish){0};
 	if (c == 0x9B)
-		return csi_len(p, n, ret_erase);
+		return csi_len(p, n, ret);
 	if (c == 0x9D || c == 0x90 || c == 0x98 || c == 0x9E || c == 0x9F)
 		return string_len(p, n);
 	return 0;
@@ -102,7 +110,7 @@ static void put(struct line *l, const uint8_t *p, size_t n)
 	l->n = MAX(l->n, l->cursor);
 }
 
-static void erase(struct line *l, int how)
+static void erase(struct line *l, size_t how)
 {
 	if (how == 0) {
 		l->n = MIN(l->n, l->cursor);
@@ -112,6 +120,20 @@ static void erase(struct line *l, int how)
 	} else if (how == 2) {
 		l->n = 0;
 	}
+}
+
+/* The cursor does not go beyond what is there: each cell has a byte of its own. */
+static void fulfil(struct line *l, const struct wish *w)
+{
+	size_t n = MAX(w->n, 1U);
+	if (w->what == 'K')
+		erase(l, w->n);
+	else if (w->what == 'G')
+		l->cursor = MIN(n - 1, l->n);
+	else if (w->what == 'C')
+		l->cursor = MAX(l->cursor, MIN(l->cursor + n, l->n));
+	else if (w->what == 'D')
+		l->cursor -= MIN(n, l->cursor);
 }
 
 /* Length of the character at p, or 0 where there is none. */
@@ -124,7 +146,7 @@ static size_t char_len(const uint8_t *p, size_t n)
 /* One step of the terminal: the number of bytes that it took. */
 static size_t line_step(struct line *l, const uint8_t *p, size_t n, size_t *replaced)
 {
-	int how = -1;
+	struct wish wish = {0};
 	size_t len = char_len(p, n);
 	if (len == 0) {
 		put(l, (const uint8_t *)"\xEF\xBF\xBD", 3);
@@ -132,9 +154,9 @@ static size_t line_step(struct line *l, const uint8_t *p, size_t n, size_t *repl
 		return 1;
 	}
 	if (p[0] == 0x1B)
-		len += escape_len(p + 1, n - 1, &how);
+		len += escape_len(p + 1, n - 1, &wish);
 	else if (p[0] == 0xC2 && p[1] < 0xA0)
-		len += c1_len(p[1], p + 2, n - 2, &how);
+		len += c1_len(p[1], p + 2, n - 2, &wish);
 	else if (p[0] == '\r')
 		l->cursor = 0;
 	else if (p[0] == '\b')
@@ -143,8 +165,7 @@ static size_t line_step(struct line *l, const uint8_t *p, size_t n, size_t *repl
 		put(l, p, len);
 	else
 		put(l, (const uint8_t[]){0xE2, 0x90, p[0] == 0x7F ? 0xA1 : 0x80 + p[0]}, 3);
-	if (how >= 0)
-		erase(l, how);
+	fulfil(l, &wish);
 	return len;
 }
 
@@ -353,15 +374,23 @@ static void shape(const uint8_t *head, size_t n_head, const uint8_t *tail, size_
 
 void shape_bytes(const void *p, size_t n, size_t max, struct shape_text *ret)
 {
-	shape(p, n, NULL, 0, 0, 0, max, ret);
+	_cleanup_buf_ struct buf rows = BUF_INIT(2 * n + 1);
+	if (rows_collapse(p, n, &rows))
+		shape(rows.data, rows.len, NULL, 0, 0, 0, max, ret);
+	else
+		shape(p, n, NULL, 0, 0, 0, max, ret);
 }
 
 void shape_output(const struct exec_output *o, size_t max, struct shape_text *ret)
 {
 	size_t have = o->head.len + o->tail.len;
 	if (o->total > have) {
-		shape(o->head.data, o->head.len, o->tail.data, o->tail.len, o->total - have,
-			o->lost, max, ret);
+		_cleanup_buf_ struct buf head = BUF_INIT(2 * o->head.len + 1);
+		_cleanup_buf_ struct buf tail = BUF_INIT(2 * o->tail.len + 1);
+		const struct buf *h = &o->head, *t = &o->tail;
+		h = rows_collapse(h->data, h->len, &head) ? &head : h;
+		t = rows_collapse(t->data, t->len, &tail) ? &tail : t;
+		shape(h->data, h->len, t->data, t->len, o->total - have, o->lost, max, ret);
 		return;
 	}
 	/* A line may go on from head to tail. */

@@ -4,8 +4,8 @@
  * What a program printed must not steer the terminal that the text may end up on: escape sequences
  * (ECMA-48: CSI, OSC, DCS and their like, in their 7-bit and their C1 form) are removed, every
  * other control character but tab and newline becomes its picture (U+2400 …). Lines that end in a
- * lone carriage return are overwritten by what follows them, as on a terminal; backspaces and
- * "erase in line" are applied. */
+ * lone carriage return are overwritten by what follows them, as on a terminal; backspaces, "erase
+ * in line" and movements of the cursor within a line and between lines are applied. */
 #pragma once
 
 #include "exec/exec.h"

@@ -34,6 +34,16 @@ static void what_a_terminal_shows(void **state)
 		{"abcdef\r\x1b[Kxy\n", "xy\n"},
 		{"abc\x1b[2Kd\n", "   d\n"},
 		{"abc\x1b[1K\n", "   \n"},
+		/* the cursor on its line */
+		{"\x1b[2K\x1b[1Gstep 1\x1b[2K\x1b[1Gstep 2\n", "step 2\n"},
+		{"abcdef\x1b[3GX\x1b[2DY\x1b[CZ\n", "aYXZef\n"},
+		{"ab\x1b[999999GX\x1b[999999999DY\n", "YbX\n"},
+		/* and between lines */
+		{"a 0\nb 0\n\x1b[2Aa 1\nb 1\n\x1b[2Aa 22\nb 2\n", "a 22\nb 2\n"},
+		{"\rbar 1\n\rbar 2\x1b[A\rBAR 1\n\rBAR 2\n", "BAR 1\nBAR 2\n"},
+		{"old\nkept\n\x1b[2F\x1b[2Knew\x1b[E\x1b[Bend\n", "new\nkept\nend\n"},
+		{"first\x1b[99999Asecond\n", "second\n"},
+		{"x\x1b[", "x"},
 		/* backspaces */
 		{"ab\bc", "ac"},
 		{"\b\bx", "x"},
