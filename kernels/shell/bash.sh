@@ -81,9 +81,14 @@ __scb_quiet() {
 }
 
 # All that a new shell can take over, as commands that make it again. extglob comes before functions
-# that need it; aliases, traps and `set -e` last, so that they do nothing to the other lines.
+# that need it; aliases, traps and `set -e` last, so that they do nothing to the other lines. A shell
+# that is about to end is not interrupted once more from here on.
 __scb_save() {
 	{
+		builtin printf '__scb_traps() {\n:\n'
+		builtin trap -p
+		builtin printf '}\n'
+		[[ -z ${1-} ]] || builtin trap '' INT
 		builtin shopt -p
 		builtin declare -f
 		builtin declare -Fx
@@ -94,7 +99,7 @@ __scb_save() {
 		builtin printf 'OLDPWD=%q\n' "${OLDPWD-}"
 		builtin umask -p
 		builtin alias -p
-		builtin trap -p
+		builtin printf '__scb_traps\nbuiltin unset -f __scb_traps\n'
 		builtin set +o
 	} >|"$__scb_state"
 }
@@ -102,11 +107,11 @@ __scb_save() {
 # __scb_leave STATUS ARGUMENT…
 __scb_leave() {
 	builtin local status="$1" action="$__scb_on_exit" fd
-	builtin printf 'S\0' >"$__scb_say"
 	__scb_arguments=("${@:2}")
 	__scb_on_exit=
+	builtin printf 'S\0' >"$__scb_say"
 	__scb_quiet
-	__scb_save
+	__scb_save leaving
 	{
 		builtin printf 'L'
 		for fd in 3 4 5 6 7 8 9; do
@@ -116,6 +121,7 @@ __scb_leave() {
 		builtin jobs -rp
 		builtin printf '\0'
 	} >"$__scb_say"
+	builtin trap - INT
 	if [[ -z $action ]]; then
 		builtin return
 	elif ((status)); then

@@ -38,6 +38,11 @@
 /* A shell forgets a SIGINT that comes while a child ends; until the cell is over it gets another.
  */
 #define INTERRUPT_AGAIN_US (100 * USEC_PER_MSEC)
+/* A program that is just being started may lose it, too: as often, all of them get another. */
+#define AGAIN_TO_ALL 20
+/* An interrupt comes as SIGINT and as a frame. Where only the frame finds the cell, the signal is
+ * sent here. */
+#define SIGNAL_PATIENCE_US (30 * USEC_PER_MSEC)
 
 static struct shell shell;
 static int agent = -1;
@@ -48,9 +53,11 @@ static bool greeted;
 /* The cell. */
 static bool running;
 static bool interrupted; /* the agent has asked for its end */
-static bool leaving;     /* the shell has begun to write its state, and is not to be disturbed */
-static bool saved;       /* there is a state that the next shell can begin with */
-static bool snapshot;    /* it is the one before this cell */
+static bool signalled;   /* by SIGINT, and so has all that runs */
+static unsigned n_again;
+static bool leaving;  /* the shell has begun to write its state, and is not to be disturbed */
+static bool saved;    /* there is a state that the next shell can begin with */
+static bool snapshot; /* it is the one before this cell */
 static char losses[200];
 static int last_status;
 static uint64_t again_us;
@@ -141,19 +148,23 @@ static void cell_over(enum wire_cell status, const char *name, const char *messa
 	}
 	CHECK(r == 0);
 	close_input();
-	running = interrupted = leaving = saved = snapshot = owes_done = false;
+	running = interrupted = signalled = leaving = saved = snapshot = owes_done = false;
+	n_again = 0;
 	losses[0] = '\0';
 	send_frame(FRAME_DONE, &b);
 }
 
 /* ---- cells ---- */
 
-static void interrupt(void)
+static void interrupt(bool by_signal)
 {
 	if (!running || owes_done)
 		return;
+	if (!interrupted || by_signal)
+		again_us = clock_monotonic_us() +
+			   (by_signal ? INTERRUPT_AGAIN_US : SIGNAL_PATIENCE_US);
 	interrupted = true;
-	again_us = clock_monotonic_us() + INTERRUPT_AGAIN_US;
+	signalled |= by_signal;
 }
 
 static void on_cell(struct tlv_reader body)
@@ -226,8 +237,8 @@ static void take_frame(const struct frame *f)
 		on_cell(tlv_reader(f->payload, f->len));
 	else if (f->type == FRAME_DATA)
 		on_data(f);
-	else if (f->type == FRAME_INTERRUPT && running)
-		(void)kill(0, SIGINT); /* to all of its group, and so to itself */
+	else if (f->type == FRAME_INTERRUPT)
+		interrupt(false);
 }
 
 static void read_agent(void)
@@ -324,8 +335,9 @@ static void on_shell_end(int wait_status)
 	read_shell(); /* its last words */
 	bool by_int = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGINT;
 	bool other_signal = WIFSIGNALED(wait_status) && !by_int && !(snapshot && interrupted);
-	if (restarting && by_int && !leaving) {
-		begin_again(); /* it has not yet touched the state */
+	if (restarting && by_int && (saved || !leaving)) {
+		leaving = false;
+		begin_again(); /* the state is whole */
 		return;
 	}
 	if (restarting || !saved || other_signal)
@@ -364,8 +376,11 @@ static void on_time(void)
 		end(1);
 	}
 	if (interrupted && !leaving && !restarting && shell.pid && now >= again_us) {
-		/* A plain shell ignores it between cells, so that what it started may not know. */
-		(void)kill(strcmp(shell.name, "bash") == 0 ? shell.pid : 0, SIGINT);
+		/* To the whole group, where that has not had it; a plain shell ignores it between
+		 * cells, so that what it started then may not know. */
+		bool all = !signalled || strcmp(shell.name, "bash") != 0 ||
+			   ++n_again % AGAIN_TO_ALL == 0;
+		(void)kill(all ? 0 : shell.pid, SIGINT);
 		again_us = now + INTERRUPT_AGAIN_US;
 	}
 }
@@ -379,11 +394,11 @@ NORETURN static void loop(const sigset_t *unblocked)
 			{.fd = shell.say[0], .events = POLLIN},
 			{.fd = pending.len ? input[1] : -1, .events = POLLOUT},
 		};
-		const struct timespec tick = {.tv_nsec = 50 * 1000 * 1000};
+		const struct timespec tick = {.tv_nsec = 20 * 1000 * 1000};
 		(void)ppoll(p, ARRAY_SIZE(p), interrupted || restarting ? &tick : NULL, unblocked);
 		if (got_sigint) {
 			got_sigint = 0;
-			interrupt();
+			interrupt(true);
 		}
 		if (p[1].revents)
 			read_shell();
