@@ -1,11 +1,12 @@
 /* main.c: scb-agent, the program inside each sandbox (docs/agent-protocol.md).
  *
  *   scb-agent listen:FD CONFIGFD
+ *   scb-agent stream:FD CONFIGFD
  *   scb-agent supervise PID          (agent/supervise.h: what a forked kernel brings with it)
  *
- * FD is a listening unix socket that the broker connects to; CONFIGFD holds the configuration
- * (enum wire_boot). Everything else that was inherited is closed. Exit status 0 after an orderly
- * end, 1 where it could not start, 2 for wrong arguments. */
+ * FD is a listening unix socket that the broker connects to, or a stream that ends at it; CONFIGFD
+ * holds the configuration (enum wire_boot). Everything else that was inherited is closed. Exit
+ * status 0 after an orderly end, 1 where it could not start, 2 for wrong arguments. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -115,8 +116,6 @@ static void set_up_process(void)
 	(void)umask(022);
 	if (getpid() != 1)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	(void)sigaction(SIGPIPE, &ignore, NULL);
 	struct rlimit r;
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < WANTED_DESCRIPTORS) {
 		r.rlim_cur = MIN(r.rlim_max, (rlim_t)WANTED_DESCRIPTORS);
@@ -124,7 +123,7 @@ static void set_up_process(void)
 	}
 }
 
-static int start(int link_fd, int config_fd)
+static int start(int link_fd, bool listens, int config_fd)
 {
 	int r = open_standard();
 	if (r == 0)
@@ -151,7 +150,8 @@ static int start(int link_fd, int config_fd)
 	if (r == 0)
 		r = lease_init(&config);
 	if (r == 0)
-		r = uplink_listen(&config, link_fd, features, &link_events);
+		r = (listens ? uplink_listen : uplink_stream)(
+			&config, link_fd, features, &link_events);
 	return r;
 }
 
@@ -169,18 +169,22 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "supervise") == 0 &&
 		str_to_u64(argv[2], INT32_MAX, &leader) == 0 && leader > 1)
 		supervise_adopted((pid_t)leader);
-	static const char listen_prefix[] = "listen:";
+	/* Who read what is said on stderr may be gone. */
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	(void)sigaction(SIGPIPE, &ignore, NULL);
 	int link_fd = -1, config_fd = -1;
-	if (argc == 3 && str_starts(argv[1], listen_prefix)) {
-		link_fd = parse_fd(argv[1] + sizeof(listen_prefix) - 1);
+	bool listens = argc == 3 && str_starts(argv[1], "listen:");
+	if (listens || (argc == 3 && str_starts(argv[1], "stream:"))) {
+		link_fd = parse_fd(strchr(argv[1], ':') + 1);
 		config_fd = parse_fd(argv[2]);
 	}
 	if (link_fd <= STDERR_FILENO || config_fd <= STDERR_FILENO || link_fd == config_fd) {
-		(void)fprintf(stderr, "usage: scb-agent listen:FD CONFIGFD   (version %s)\n",
+		(void)fprintf(stderr,
+			"usage: scb-agent listen:FD|stream:FD CONFIGFD   (version %s)\n",
 			SCB_VERSION);
 		return 2;
 	}
-	int r = start(link_fd, config_fd);
+	int r = start(link_fd, listens, config_fd);
 	if (r < 0) {
 		log_error("the agent cannot start: %s", strerror(-r));
 		return 1;

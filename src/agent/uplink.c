@@ -22,6 +22,10 @@
 #define BULK_MARK      (512 * KIB)
 #define INPUT_SIZE     (FRAME_HEADER + LIMIT_FRAME_PAYLOAD)
 #define OUTPUT_COMPACT (64 * KIB)
+/* How often a stream whose other end has gone is looked at again. */
+#define STREAM_RETRY (200 * USEC_PER_MSEC)
+/* By which a CHALLENGE is found among other bytes: its header and the sync marker. */
+#define CHALLENGE_HEAD (FRAME_HEADER + AUTH_SYNC)
 
 enum conn_state { CONN_WAIT_CHALLENGE, CONN_WAIT_CONFIRM, CONN_UP };
 
@@ -37,6 +41,9 @@ struct conn {
 	struct buf out;
 	size_t out_sent;
 	bool broken;
+	bool torn;  /* the one stream of uplink_stream(): it is never closed, only begun anew */
+	bool begun; /* by a CHALLENGE */
+	struct timer retry;
 	bool is_unix; /* may carry descriptors */
 	int fds[UPLINK_FDS];
 	size_t n_fds; /* came with bytes that are still to be handled */
@@ -56,6 +63,21 @@ static struct {
 	uint64_t failures, failures_told;
 	bool was_full;
 } self = {.fd = -1, .source.fd = -1};
+
+static void on_deadline(struct timer *t);
+
+static struct conn *conn_new(int fd, void (*ready)(struct source *s, uint32_t events))
+{
+	struct conn *c = xcalloc(1, sizeof(*c));
+	c->fd = fd;
+	c->source = (struct source){.fd = -1, .ready = ready};
+	/* Only the pages that bytes reach are ever touched. */
+	c->in = xmalloc(INPUT_SIZE);
+	buf_init(&c->out, LIMIT_LINK_OUT_QUEUE);
+	list_init(&c->node);
+	timer_init(&c->deadline, on_deadline);
+	return c;
+}
 
 static void drop_fds(struct conn *c)
 {
@@ -88,9 +110,28 @@ static void tell_failures(void)
 	uplink_event(EVENT_AUTH_FAILED, &b);
 }
 
+/* All that is on its way is forgotten; what comes next must be a CHALLENGE. */
+static void stream_restart(struct conn *c)
+{
+	bool was_up = c == self.up;
+	timer_cancel(&c->deadline);
+	c->state = CONN_WAIT_CHALLENGE;
+	c->begun = c->broken = false;
+	c->out_sent = 0;
+	buf_done(&c->out);
+	loop_change(&c->source, EPOLLIN);
+	if (was_up) {
+		self.up = NULL;
+		self.events->down();
+	}
+}
+
 static void pending_failed(struct conn *c)
 {
-	conn_free(c);
+	if (c->torn)
+		stream_restart(c);
+	else
+		conn_free(c);
 	self.failures++;
 	tell_failures();
 }
@@ -152,7 +193,7 @@ static void become_up(struct conn *c)
 {
 	timer_cancel(&c->deadline);
 	list_remove(&c->node);
-	self.n_pending--;
+	self.n_pending -= !c->torn;
 	c->state = CONN_UP;
 	if (self.up) {
 		conn_free(self.up);
@@ -275,6 +316,10 @@ static ssize_t conn_read(struct conn *c)
 static void up_lost(void)
 {
 	struct conn *c = self.up;
+	if (c->torn) {
+		stream_restart(c);
+		return;
+	}
 	self.up = NULL;
 	conn_free(c);
 	self.events->down();
@@ -287,6 +332,84 @@ static void conn_lost(struct conn *c)
 	else
 		pending_failed(c);
 }
+
+/* ---- one stream that tears (docs/agent-protocol.md, "Handshake") ---- */
+
+/* Where the last CHALLENGE begins in what has come, of which the first n_old were looked at before;
+ * NULL: nowhere yet. */
+static uint8_t *find_challenge(const struct conn *c, size_t n_old)
+{
+	uint8_t head[CHALLENGE_HEAD];
+	size_t from = n_old < CHALLENGE_HEAD ? 0 : n_old - (CHALLENGE_HEAD - 1);
+	frame_header(head, FRAME_CHALLENGE, 0, 0, AUTH_CHALLENGE);
+	memcpy(head + FRAME_HEADER, auth_sync, AUTH_SYNC);
+	uint8_t *last = NULL;
+	for (uint8_t *at; (at = memmem(c->in + from, c->in_len - from, head, sizeof(head)));) {
+		last = at;
+		from = (size_t)(at - c->in) + 1;
+	}
+	return last;
+}
+
+static void drop_input(struct conn *c, size_t n)
+{
+	c->in_len -= n;
+	memmove(c->in, c->in + n, c->in_len);
+}
+
+/* Bytes have come. Whatever they seem to be, a CHALLENGE among them begins a new link. */
+static void stream_input(struct conn *c, size_t n_old)
+{
+	uint8_t *found = find_challenge(c, n_old);
+	if (found) {
+		if (c->state != CONN_WAIT_CHALLENGE)
+			stream_restart(c);
+		drop_input(c, (size_t)(found - c->in));
+		c->begun = true;
+		timer_set(&c->deadline, PENDING_TIME);
+	}
+	if (c->begun && take_frames(c))
+		return;
+	if (c->begun)
+		conn_lost(c);
+	/* Nothing of it is a frame; its end may be the beginning of a CHALLENGE. */
+	if (c->in_len >= CHALLENGE_HEAD)
+		drop_input(c, c->in_len - (CHALLENGE_HEAD - 1));
+}
+
+static void on_stream_retry(struct timer *t)
+{
+	struct conn *c = container_of(t, struct conn, retry);
+	if (loop_add(&c->source, c->fd, EPOLLIN) < 0)
+		timer_set(t, STREAM_RETRY);
+}
+
+static void on_stream(struct source *s, uint32_t events)
+{
+	struct conn *c = container_of(s, struct conn, source);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	ssize_t n = read(c->fd, c->in + c->in_len, INPUT_SIZE - c->in_len);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) { /* nobody is at the other end: until somebody is */
+		c->in_len = 0;
+		stream_restart(c);
+		loop_remove(&c->source);
+		timer_set(&c->retry, STREAM_RETRY);
+		return;
+	}
+	size_t n_old = c->in_len;
+	c->in_len += (size_t)n;
+	stream_input(c, n_old);
+	if (c->state != CONN_UP) {
+		conn_write(c);
+		if (c->broken)
+			conn_lost(c);
+	}
+}
+
+/* ---- a listening socket ---- */
 
 static void on_conn(struct source *s, uint32_t events)
 {
@@ -318,18 +441,11 @@ static void on_accept(struct source *s, uint32_t events)
 		return;
 	if (self.n_pending == PENDING)
 		pending_failed(container_of(self.pending.next, struct conn, node));
-	struct conn *c = xcalloc(1, sizeof(*c));
-	c->fd = fd;
+	struct conn *c = conn_new(fd, on_conn);
 	int domain = 0;
 	socklen_t size = sizeof(domain);
 	c->is_unix =
 		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
-	c->source = (struct source){.fd = -1, .ready = on_conn};
-	/* Only the pages that bytes reach are ever touched. */
-	c->in = xmalloc(INPUT_SIZE);
-	buf_init(&c->out, LIMIT_LINK_OUT_QUEUE);
-	list_init(&c->node);
-	timer_init(&c->deadline, on_deadline);
 	if (loop_add(&c->source, fd, EPOLLIN) < 0) {
 		conn_free(c);
 		return;
@@ -339,8 +455,7 @@ static void on_accept(struct source *s, uint32_t events)
 	timer_set(&c->deadline, PENDING_TIME);
 }
 
-int uplink_listen(struct config *c, int listen_fd, const char *const *features,
-	const struct uplink_events *events)
+static int init(struct config *c, const char *const *features, const struct uplink_events *events)
 {
 	self.key = mmap(NULL, AUTH_KEY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (self.key == MAP_FAILED || madvise(self.key, AUTH_KEY, MADV_DONTFORK) < 0)
@@ -351,11 +466,31 @@ int uplink_listen(struct config *c, int listen_fd, const char *const *features,
 	self.started_us = clock_boottime_us();
 	self.features = features;
 	self.events = events;
-	self.fd = listen_fd;
 	list_init(&self.pending);
+	return 0;
+}
+
+int uplink_listen(struct config *c, int listen_fd, const char *const *features,
+	const struct uplink_events *events)
+{
+	int r = init(c, features, events);
+	self.fd = listen_fd;
 	self.source.ready = on_accept;
-	int r = fd_set_nonblock(listen_fd, true);
+	if (r == 0)
+		r = fd_set_nonblock(listen_fd, true);
 	return r < 0 ? r : loop_add(&self.source, listen_fd, EPOLLIN);
+}
+
+int uplink_stream(struct config *c, int stream_fd, const char *const *features,
+	const struct uplink_events *events)
+{
+	int r = init(c, features, events);
+	struct conn *s = conn_new(stream_fd, on_stream);
+	s->torn = true;
+	timer_init(&s->retry, on_stream_retry);
+	if (r == 0)
+		r = fd_set_nonblock(stream_fd, true);
+	return r < 0 ? r : loop_add(&s->source, stream_fd, EPOLLIN);
 }
 
 bool uplink_is_up(void)

@@ -1,5 +1,6 @@
-/* uplink.h: the agent's end of the link: accepts brokers on a listening socket, lets in the one
- * that shows the key (wire/auth.h), reads its frames and queues what goes back.
+/* uplink.h: the agent's end of the link: accepts brokers on a listening socket, or one after the
+ * other on the one stream that there is, lets in the one that shows the key (wire/auth.h), reads
+ * its frames and queues what goes back.
  *
  * There is one link at a time: an authenticated newcomer replaces the old one. Nothing here blocks:
  * what the broker does not take waits in a queue of at most LIMIT_LINK_OUT_QUEUE, and a broker that
@@ -30,6 +31,11 @@ struct uplink_events {
 /* Takes listen_fd, and the key out of c (which is wiped there: a forked child never has it).
  * features ends with NULL; borrowed. 0, or a negative errno. */
 int uplink_listen(struct config *c, int listen_fd, const char *const *features,
+	const struct uplink_events *events) MUST_CHECK;
+/* The same over one stream (a socket or character device) that other brokers, one after the other,
+ * hold the other end of: it tears, but never ends. What begins a link is found among whatever bytes
+ * it carries. */
+int uplink_stream(struct config *c, int stream_fd, const char *const *features,
 	const struct uplink_events *events) MUST_CHECK;
 bool uplink_is_up(void);
 /* Queues a frame; without a link it is dropped. Goes out with uplink_flush(). */

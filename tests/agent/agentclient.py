@@ -149,10 +149,14 @@ class Client:
     """One link. Methods block, for at most `patience` seconds."""
 
     def __init__(self, path, key, patience=20):
+        """path: of a listening socket, or a socket that is connected."""
         self.key = key
         self.patience = patience
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.connect(path)
+        if isinstance(path, socket.socket):
+            self.socket = path
+        else:
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.socket.connect(path)
         self._in = b""
         self._next = 1
         self.open_streams = {}
@@ -335,18 +339,22 @@ class Client:
 
 
 class Agent:
-    """The program itself, with its own workspace, unconfined."""
+    """The program itself, with its own workspace, unconfined. stream: one stream instead of a
+    listening socket; its other end is agent.stream."""
 
-    def __init__(self, *boot, orphan_ms=60000, lease_ms=0):
+    def __init__(self, *boot, orphan_ms=60000, lease_ms=0, stream=False, stderr=None):
         self.key = os.urandom(32)
         self.boot_id = os.urandom(16)
         self.folder = tempfile.mkdtemp(prefix="scb-agent-test-")
         self.workspace = os.path.join(self.folder, "workspace")
         os.mkdir(self.workspace)
         self.path = os.path.join(self.folder, "agent.sock")
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listening.bind(self.path)
-        listening.listen(8)
+        if stream:
+            self.stream, listening = socket.socketpair()
+        else:
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listening.bind(self.path)
+            listening.listen(8)
         config = b"".join([
             tlv(BOOT_KEY, self.key), tlv(BOOT_ID, self.boot_id),
             tlv(BOOT_WORKSPACE, self.workspace), tlv(BOOT_TMP, self.folder),
@@ -359,8 +367,9 @@ class Agent:
         os.write(writing, config)
         os.close(writing)
         fd = listening.fileno()
-        self.process = subprocess.Popen([AGENT, f"listen:{fd}", str(reading)],
-                                        pass_fds=[fd, reading], env={})
+        mode = "stream" if stream else "listen"
+        self.process = subprocess.Popen([AGENT, f"{mode}:{fd}", str(reading)],
+                                        pass_fds=[fd, reading], env={}, stderr=stderr)
         os.close(reading)
         listening.close()
         self.clients = []
