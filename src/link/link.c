@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "link/hello.h"
 #include "link/out.h"
+#include "link/resync.h"
 #include "wire/frame.h"
 
 /* As RFC 9113 has it for its windows. */
@@ -31,6 +32,10 @@
  * which come when its processes are reaped: on a busy machine that takes a while. */
 #define EXPLAIN_MS       100
 #define EXPLAIN_START_MS 2000
+/* Of an earlier link: what the agent may have queued (LIMIT_LINK_OUT_QUEUE) and what the stream and
+ * those who carry it hold. */
+#define RESYNC_MAX  (16 * MIB)
+#define RESYNC_STEP (64 * KIB)
 /* Reads of a lost link: many times what a socket's buffer holds, an end for an agent that lives on
  * and keeps sending. */
 #define LAST_READS 64
@@ -44,6 +49,8 @@ struct link {
 	int fd;
 	int polled; /* events that poll waits for */
 	enum link_state state;
+	bool tears; /* see link_tears() */
+	size_t skipped;
 	bool found;    /* another broker's link was ready before */
 	bool lost;     /* nothing goes out any more; why says why */
 	bool deaf;     /* nothing that comes in counts any more */
@@ -424,9 +431,41 @@ static size_t feed_partial(struct link *l, const uint8_t *p, size_t n)
 	return take;
 }
 
+static void feed(struct link *l, const uint8_t *p, size_t n);
+
+/* Looks for the answer to our challenge; the number of bytes taken. */
+static size_t feed_search(struct link *l, const uint8_t *p, size_t n)
+{
+	size_t take = MIN(n, RESYNC_STEP), keep;
+	struct frame f;
+	CHECK(buf_append(&l->partial, p, take) == 0);
+	ssize_t at = resync_find_proof(l->partial.data, l->partial.len, l->key, l->nonce, &keep);
+	if (at >= 0) {
+		struct buf whole = l->partial;
+		buf_init(&l->partial, whole.max);
+		ssize_t size = frame_parse(whole.data + at, whole.len - (size_t)at, &f);
+		CHECK(size > 0);
+		handle_frame(l, &f);
+		feed(l, whole.data + at + size, whole.len - (size_t)(at + size));
+		buf_done(&whole);
+		return take;
+	}
+	l->skipped += l->partial.len - keep;
+	buf_consume(&l->partial, l->partial.len - keep);
+	if (l->skipped > RESYNC_MAX)
+		broke_protocol(l, "no answer to the challenge among all it sends");
+	return take;
+}
+
 static void feed(struct link *l, const uint8_t *p, size_t n)
 {
 	while (n && !l->deaf && !l->closed) {
+		if (l->tears && l->state == LINK_PROOF) {
+			size_t searched = feed_search(l, p, n);
+			p += searched;
+			n -= searched;
+			continue;
+		}
 		struct frame f;
 		ssize_t size = 0;
 		if (l->partial.len == 0)
@@ -577,6 +616,11 @@ void link_found(struct link *l)
 	l->found = true;
 }
 
+void link_tears(struct link *l)
+{
+	l->tears = true;
+}
+
 uv_loop_t *link_loop(const struct link *l)
 {
 	return l->poll.loop;
@@ -630,6 +674,8 @@ int link_open(struct link *l, uint16_t op, const struct buf *body,
 	uint8_t head[OP_SIZE];
 	size_t n = body ? body->len : 0;
 	int r = may_open(l, n);
+	if (r == 0 && l->tears && n && resync_split(body->data, n) != n)
+		r = -EINVAL; /* it would end the link */
 	if (r < 0)
 		return r;
 	struct link_stream *s = add_stream(l, events, user);
@@ -683,6 +729,8 @@ size_t link_write(struct link_stream *s, const void *data, size_t n, bool fin)
 		size_t room = link_out_room(&l->out);
 		room = room > FRAME_HEADER ? room - FRAME_HEADER : 0;
 		size_t take = MIN(MIN(n - done, LIMIT_FRAME_PAYLOAD), MIN(s->out_credit, room));
+		if (l->tears)
+			take = resync_split(p + done, take);
 		bool last = fin && take == n - done;
 		if (take == 0 && !last)
 			break;

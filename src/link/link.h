@@ -43,6 +43,9 @@ void link_close(struct link *l); /* NULL is fine */
 /* Right after link_new(): of a sandbox that an earlier broker has had a link to. It has been ready
  * as far as link_was_ready() is asked. */
 void link_found(struct link *l);
+/* Right after link_new(): over a stream that tears (attached stdio, a serial device), which may
+ * carry bytes of earlier links. What comes before the answer to our challenge is thrown away. */
+void link_tears(struct link *l);
 bool link_ready(const struct link *l);
 /* Was it ever ready, lost since or not? */
 bool link_was_ready(const struct link *l);
@@ -68,7 +71,8 @@ struct link_stream_events {
 /* Opens a stream for one operation; body holds TLVs (copied; NULL: none), as events are. Members of
  * events may be NULL; a message or bytes that nobody takes break the protocol. -ENOBUFS where
  * LIMIT_STREAMS are open or the queue is full, -ENOTCONN where the link's loss was reported (before
- * that, end() comes with WIRE_GONE), -EMSGSIZE where body does not fit a frame. */
+ * that, end() comes with WIRE_GONE), -EMSGSIZE where body does not fit a frame, -EINVAL where
+ * the link tears and body holds the sync marker. */
 int link_open(struct link *l, uint16_t op, const struct buf *body,
 	const struct link_stream_events *events, void *user, struct link_stream **ret) MUST_CHECK;
 /* The same with descriptors (SCM_RIGHTS; they stay the caller's), at once or not at all: -EAGAIN
