@@ -433,10 +433,16 @@ static void on_closed(void *user, const char *leftovers)
 	call_finish(c);
 }
 
-static void do_close(struct call *c)
+/* The connection's own session is none from now on. */
+static void forget_own(struct call *c)
 {
 	if (strcmp(c->conn->default_session, c->handle) == 0)
 		conn_set_session(c->conn, "");
+}
+
+static void do_close(struct call *c)
+{
+	forget_own(c);
 	session_set_closer(c->session, &c->delivery);
 	session_close(c->session, "closed by the caller", on_closed, c);
 }
@@ -444,8 +450,11 @@ static void do_close(struct call *c)
 /* A broker that died may have closed it, and the connection may have forgotten its handle. */
 static bool closed_before(struct call *c)
 {
-	return c->again && sessions_closed_by(c->server->config.sessions, c->principal,
-				   &c->delivery, c->handle);
+	if (!c->again || !sessions_closed_by(
+				 c->server->config.sessions, c->principal, &c->delivery, c->handle))
+		return false;
+	forget_own(c);
+	return true;
 }
 
 static void run(struct call *c)
