@@ -6,6 +6,19 @@ import harness
 from harness import Case, only, until
 
 
+BARE_FORK = """
+import os, time
+def once():
+    start = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return time.monotonic() - start
+sorted(once() for _ in range(5))[2]
+"""
+
+
 class Fork(Case):
     def value(self, code, **arguments):
         r = self.py(code, **arguments)
@@ -140,8 +153,9 @@ class Fork(Case):
             name = self.twin(s)
             self.assertEqual("(50000000,)", self.value("a.shape", session=s, kernel=name))
             took.append(time.monotonic() - start)
-        r.took = min(took)
-        self.assertFast(r, 0.1)
+        # Against what forking such a process costs here and now: three forks, and answers.
+        bare = float(self.value(BARE_FORK, session=s))
+        self.assertLess(min(took), 0.1 + 10 * bare, took)
         memory = self.client.tool("session", action="info", session=s).data["usage"].get("memoryBytes")
         if memory:
             self.assertLess(memory, 700e6)
