@@ -458,6 +458,7 @@ int front_serve(const struct settings *settings, enum front_kind kind, int fd_ou
 		free(k);
 	}
 	fd_closep(&f->sock);
+	fd_closep(&f->out);
 	lines_done(&f->lines);
 	buf_done(&f->from);
 	buf_done(&f->queue);
