@@ -25,6 +25,7 @@ sys.path[:] = [here] + [entry for entry in sys.path if entry not in ("", here)]
 
 from scb_kernel import forked, loop, reborn, wire  # noqa: E402
 
+SPARE_AFTER_MS = 50  # of quiet
 BACKLOG_PEEK = 2  # bytes: the tag that says what is asked for
 # Loaded where they are installed, in this order.
 LIBRARIES = ("numpy", "pandas", "matplotlib.pyplot")
@@ -192,6 +193,7 @@ class Template:
         with connection:
             if not self.fingerprint.holds():
                 self.stale = True
+                connection.recv(wire.TEMPLATE_DATAGRAM)  # unread, it would hide the answer
                 connection.send(wire.tlv(wire.TEMPLATE_ERROR, "what it has loaded was changed"))
                 return
             spare = self.spare
@@ -217,15 +219,14 @@ class Template:
         that is no kernel.)"""
         signal.signal(signal.SIGCHLD, self.reap)
         signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
+        self.fork_spare()
         while True:
-            if self.wanted():
-                if self.spare is None:
-                    self.fork_spare()
-            elif self.spare is not None:
-                self.spare[1].close()
-                self.spare = None
-            elif not self.has_children():
-                return
+            if not self.wanted():
+                if self.spare is not None:
+                    self.spare[1].close()
+                    self.spare = None
+                elif not self.has_children():
+                    return
             self.wait()
 
     def wait(self):
@@ -233,7 +234,11 @@ class Template:
         for fd in (self._wake[0], self.lifeline, self.listener.fileno(), *self.holders):
             if fd is not None:
                 poll.register(fd, select.POLLIN)
-        ready = {fd for fd, _ in poll.poll()}
+        needs_spare = self.spare is None and self.wanted()
+        ready = {fd for fd, _ in poll.poll(SPARE_AFTER_MS if needs_spare else None)}
+        # Not while the last one still forks: both would be slower for it.
+        if needs_spare and (not ready or self.listener.fileno() in ready):
+            self.fork_spare()
         if self._wake[0] in ready:
             os.read(self._wake[0], 4096)
             self.reap()

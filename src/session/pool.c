@@ -15,8 +15,9 @@
 
 /* The first call is not to be slowed down by what makes the second one fast. */
 #define BEGIN_MS 500
-/* A refill follows a session that has just been given away: let it go first. */
-#define REFILL_MS 20
+/* A refill follows a session that has just been given away, and perhaps others that find nothing
+ * ready: let them go first. */
+#define REFILL_MS 200
 /* After something has failed. */
 #define RETRY_MS 10000
 

@@ -10,6 +10,7 @@ agent's own code (scb-enter.so, src/agent/enter.h) before anything of a user can
 """
 
 import _ctypes
+import ast
 import ctypes
 import fcntl
 import os
@@ -87,6 +88,8 @@ def touch():
     frame.describe()
     frame.groupby("a").b.mean()
     show.bundle(frame)
+    tree = ast.parse("import pandas as pd\npd.DataFrame({'a': [1, 2, 3]}).a.sum()", "<touch>")
+    exec(compile(tree, "<touch>", "exec"), {})
 
 
 # ---- the spare ----
