@@ -215,7 +215,8 @@ int sessions_make_room(struct sessions *m, const char *principal, uint32_t max, 
 		if (!s)
 			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
 				"%u sessions are open, as many as this broker may have: close one "
-				"or try again later",
+				"(session tool, action \"close\"; or `scb sessions list` and "
+				"`scb sessions close`), or try again later",
 				max);
 		session_close(s, "evicted for a new one", NULL, NULL);
 	}

@@ -302,9 +302,11 @@ static void caps(void **state)
 	assert_true(try_open("uid:1", false, &other, &live.err) < 0);
 	assert_int_equal(live.err.code, ERR_LIMIT_REACHED);
 	assert_non_null(strstr(live.err.text, "2 sessions are open"));
+	assert_non_null(strstr(live.err.text, "\"close\""));
 	s[2] = open_session("uid:2", false);
 	assert_true(try_open("uid:3", false, &other, &live.err) < 0);
 	assert_int_equal(live.err.code, ERR_LIMIT_REACHED);
+	assert_non_null(strstr(live.err.text, "scb sessions close"));
 	assert_int_equal(count_sessions("uid:1"), 2);
 	assert_int_equal(count_sessions(NULL), 3);
 
@@ -518,6 +520,36 @@ static void everything_ends_together(void **state)
 	got.all = sessions_new(&got.config);
 }
 
+static void on_one_closed(void *user, const char *leftovers)
+{
+	assert_null(leftovers);
+	++*(unsigned *)user;
+}
+
+/* As `scb sessions close --all` does it. */
+static int close_one(void *user, struct session *s)
+{
+	session_close(s, "all are closed", on_one_closed, user);
+	return 0;
+}
+
+static void many_are_closed_at_once(void **state)
+{
+	(void)state;
+	enum { N = 30 };
+	unsigned closed = 0;
+	policy_limits(got.config.policy)->sessions_principal = N;
+	for (int i = 0; i < N; i++)
+		(void)open_session("uid:1", i % 2);
+	assert_int_equal(sessions_each(got.all, NULL, close_one, &closed), 0);
+	assert_int_equal(count_sessions(NULL), 0);
+	for (uint64_t end = clock_monotonic_us() + 60 * USEC_PER_SEC;
+		closed < N && clock_monotonic_us() < end;)
+		turn();
+	assert_int_equal(closed, N);
+	assert_int_equal(audited("\"session.close\"", "all are closed", ""), N);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(int argc, char **argv)
@@ -534,6 +566,7 @@ int main(int argc, char **argv)
 		TEST(nothing_unaudited_nothing_unrecorded),
 		TEST(lease_is_renewed),
 		TEST(everything_ends_together),
+		TEST(many_are_closed_at_once),
 	};
 	if (live_begin(argc, argv, &r) < 0)
 		return r;
