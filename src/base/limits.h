@@ -67,9 +67,9 @@
 #define LIMIT_BROKER_LOG (1 * MIB)
 
 /* ---- the audit log ---- */
-/* So much of its end is read after a broker's death, to see what the dead one wrote: some 30,000
- * lines, in a few hundredths of a second. Requests that come again are a minute old at most. */
-#define LIMIT_AUDIT_TAIL (16 * MIB)
+/* So much of its end is read after a broker's death, to see what the dead one wrote: some 20,000
+ * lines, in less than a tenth of a second. Requests that come again are a minute old at most. */
+#define LIMIT_AUDIT_TAIL (8 * MIB)
 
 /* ---- what the model is given ---- */
 /* stdout and stderr of one answer; a model's tool result is cut near 25,000 tokens. */
