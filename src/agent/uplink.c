@@ -422,6 +422,11 @@ static void on_conn(struct source *s, uint32_t events)
 		return;
 	if (n > 0)
 		c->in_len += (size_t)n;
+	/* Who hangs up has shown nothing wrong: a broker that died. */
+	if (n <= 0 && c != self.up) {
+		conn_free(c);
+		return;
+	}
 	if (n <= 0 || !take_frames(c)) {
 		conn_lost(c);
 		return;
@@ -429,7 +434,7 @@ static void on_conn(struct source *s, uint32_t events)
 	if (c->state != CONN_UP) {
 		conn_write(c);
 		if (c->broken)
-			conn_lost(c);
+			conn_free(c);
 	}
 }
 
