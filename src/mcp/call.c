@@ -158,6 +158,7 @@ int call_audit(struct call *c, struct audit_event *e, struct err *err)
 		e->provider = c->conn->profile.provider->name;
 		e->isolation_level =
 			sessions_isolation_level(c->server->config.sessions, &c->conn->profile);
+		e->sandbox_id = c->sandbox_id[0] ? c->sandbox_id : NULL;
 	}
 	return c->delivery.replayed ? audit_event_once(c->server->config.audit, e, err)
 				    : audit_event(c->server->config.audit, e, err);

@@ -33,9 +33,10 @@ struct call {
 	json_t *args;              /* checked */
 	struct session *session;   /* NULL: none yet. Held: it stays, although it may be closed */
 	char handle[ID_TEXT_SIZE]; /* of that session; "": none */
-	bool session_over;         /* closed by this call: not to be passed on */
-	uint64_t started_us;       /* CLOCK_MONOTONIC */
-	char doing[120];           /* for progress messages */
+	char sandbox_id[ID_TEXT_SIZE]; /* of one that is gone; "": as the session says */
+	bool session_over;             /* closed by this call: not to be passed on */
+	uint64_t started_us;           /* CLOCK_MONOTONIC */
+	char doing[120];               /* for progress messages */
 
 	/* the answer as it grows */
 	struct buf text;

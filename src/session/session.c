@@ -232,7 +232,7 @@ void session_set_closer(struct session *s, const struct delivery *d)
 }
 
 bool sessions_closed_by(struct sessions *m, const char *principal, const struct delivery *d,
-	char ret_handle[static ID_TEXT_SIZE])
+	struct session_closed *ret)
 {
 	char text[DELIVERY_TEXT];
 	delivery_text(d, text);
@@ -241,9 +241,10 @@ bool sessions_closed_by(struct sessions *m, const char *principal, const struct 
 	list_for_each (s, next, &m->sessions, struct session, sessions) { /* being closed still */
 		if (s->state >= SESSION_CLOSING && strcmp(s->principal, principal) == 0 &&
 			strcmp(s->closed_by, text) == 0) {
-			memcpy(ret_handle, s->handle, ID_TEXT_SIZE);
+			memcpy(ret->handle, s->handle, ID_TEXT_SIZE);
+			memcpy(ret->sandbox_id, s->sandbox_id, ID_TEXT_SIZE);
 			return true;
 		}
 	}
-	return session_record_closed_by(m->config.store, principal, text, ret_handle);
+	return session_record_closed_by(m->config.store, principal, text, ret);
 }

@@ -99,5 +99,8 @@ void session_close(struct session *s, const char *why,
 /* Before session_close(): the delivery that closes it. For ten minutes after its end
  * sessions_closed_by() knows, whichever broker is asked. */
 void session_set_closer(struct session *s, const struct delivery *d);
+struct session_closed {
+	char handle[ID_TEXT_SIZE], sandbox_id[ID_TEXT_SIZE];
+};
 bool sessions_closed_by(struct sessions *m, const char *principal, const struct delivery *d,
-	char ret_handle[static ID_TEXT_SIZE]);
+	struct session_closed *ret);

@@ -175,6 +175,6 @@ void session_record_remove_pooled(struct session *s);
 int session_record_get(struct store *store, const char *key, struct session_record *ret) MUST_CHECK;
 void session_record_done(struct session_record *r);
 bool session_record_closed_by(struct store *store, const char *principal, const char *delivery,
-	char ret_handle[static ID_TEXT_SIZE]);
+	struct session_closed *ret);
 /* Removes what is older than SESSION_TOMB_US; false where nothing is left. */
 bool session_record_sweep(struct store *store);

@@ -455,6 +455,8 @@ static int open_new(struct sessions *m, const struct session_wish *wish,
 	struct sandbox_spec spec;
 	struct session *s = session_new(m, wish->profile);
 	begin(s, wish, handle);
+	if (wish->delivery) /* what is on record of it stays true */
+		delivery_id(wish->delivery, 'x', s->sandbox_id);
 	fill_spec(m, &s->profile, s->sandbox_id, &spec);
 	s->profile.provider->capabilities(&spec, &s->caps);
 	int r = audit_open_event(s, err);

@@ -103,9 +103,9 @@ void session_record_end(struct session *s)
 	char name[RECORD_KEY];
 	struct err err;
 	if (s->closed_by[0]) {
-		json_t *record = json_pack("{s:i, s:s, s:s, s:I}", "version", RECORD_VERSION,
-			"principal", s->principal, "closed_by", s->closed_by, "closed_us",
-			(json_int_t)clock_realtime_us());
+		json_t *record = json_pack("{s:i, s:s, s:s, s:s, s:I}", "version", RECORD_VERSION,
+			"principal", s->principal, "sandbox", s->sandbox_id, "closed_by",
+			s->closed_by, "closed_us", (json_int_t)clock_realtime_us());
 		record_key(closed_kind, s->handle, name);
 		if (put(store, name, record, &err) < 0)
 			log_warning("that a session was closed is not on record: %s", err.text);
@@ -235,27 +235,31 @@ void session_record_done(struct session_record *r)
 struct looking {
 	struct store *store;
 	const char *principal, *delivery;
-	char *ret_handle;
+	struct session_closed *ret;
 };
 
 static int look_at(void *user, const char *key)
 {
 	struct looking *l = user;
-	const char *whose, *by, *handle = key + strlen(closed_kind);
+	const char *whose, *by, *sandbox, *handle = key + strlen(closed_kind);
 	json_t *record = get(l->store, key);
 	bool same = record && id_valid('s', handle) &&
-		    json_unpack(record, "{s:s, s:s}", "principal", &whose, "closed_by", &by) == 0 &&
-		    strcmp(whose, l->principal) == 0 && strcmp(by, l->delivery) == 0;
-	if (same)
-		memcpy(l->ret_handle, handle, ID_TEXT_SIZE);
+		    json_unpack(record, "{s:s, s:s, s:s}", "principal", &whose, "closed_by", &by,
+			    "sandbox", &sandbox) == 0 &&
+		    id_valid('x', sandbox) && strcmp(whose, l->principal) == 0 &&
+		    strcmp(by, l->delivery) == 0;
+	if (same) {
+		memcpy(l->ret->handle, handle, ID_TEXT_SIZE);
+		memcpy(l->ret->sandbox_id, sandbox, ID_TEXT_SIZE);
+	}
 	json_decref(record);
 	return same;
 }
 
 bool session_record_closed_by(struct store *store, const char *principal, const char *delivery,
-	char ret_handle[static ID_TEXT_SIZE])
+	struct session_closed *ret)
 {
-	struct looking l = {store, principal, delivery, ret_handle};
+	struct looking l = {store, principal, delivery, ret};
 	struct err err;
 	return store->ops->each(store, closed_kind, look_at, &l, &err) == 1;
 }

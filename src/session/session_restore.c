@@ -86,7 +86,6 @@ static void open_again(struct session *s)
 	struct err err;
 	if (find_sandbox(s, &err) < 0) {
 		s->found = false;
-		id_new('x', s->sandbox_id);
 		if (session_make(s, &err) < 0)
 			log_warning("a session of an earlier broker was not opened: %s", err.text);
 		return;

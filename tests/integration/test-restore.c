@@ -456,14 +456,14 @@ static void one_that_was_being_opened(void **state)
 	restore();
 	assert_as_it_was(&t);
 	close_broker(sessions_detach);
-	/* Its sandbox had not been made: it is now, and nobody was told of another. */
+	/* Its sandbox had not been made: it is now, by the id that is on record. */
 	kill_sandbox(t.sandbox);
 	set_state(t.handle, "live", "opening");
 	restore();
 	struct session *s = find(t.handle);
 	assert_non_null(s);
 	assert_false(session_lost(s));
-	assert_string_not_equal(session_sandbox_id(s), t.sandbox);
+	assert_string_equal(session_sandbox_id(s), t.sandbox);
 	run(s, JOB_KIND_COMMAND, "cat file || echo new; cat /mnt/data/x 2>&1 | wc -l",
 		10 * USEC_PER_SEC);
 	live_assert_stdout("new\n1\n");
@@ -475,7 +475,7 @@ static void one_that_was_being_closed(void **state)
 {
 	(void)state;
 	struct told t;
-	char handle[ID_TEXT_SIZE];
+	struct session_closed closed;
 	struct delivery d = delivery(9);
 	for (int i = 0; i < 2; i++) {
 		dead_broker(work, &t);
@@ -484,7 +484,7 @@ static void one_that_was_being_closed(void **state)
 			kill_sandbox(t.sandbox);
 		restore();
 		assert_null(find(t.handle));
-		assert_false(sessions_closed_by(got.all, "uid:1", &d, handle));
+		assert_false(sessions_closed_by(got.all, "uid:1", &d, &closed));
 		close_broker(sessions_close);
 		assert_int_equal(audited("session.close", t.handle), 1);
 		assert_int_equal(files_in(got.state_dir, "session."), 0);
@@ -497,7 +497,7 @@ static void which_delivery_closed_it_is_known_for_a_while(void **state)
 {
 	(void)state;
 	struct told t;
-	char handle[ID_TEXT_SIZE];
+	struct session_closed closed;
 	struct delivery d = delivery(9), other = delivery(10), none = {0};
 	dead_broker(work, &t);
 	restore();
@@ -505,15 +505,16 @@ static void which_delivery_closed_it_is_known_for_a_while(void **state)
 	session_set_closer(s, &d);
 	session_close(s, "asked for", NULL, NULL);
 	assert_null(find(t.handle));
-	assert_true(sessions_closed_by(got.all, "uid:1", &d, handle)); /* not done yet */
+	assert_true(sessions_closed_by(got.all, "uid:1", &d, &closed)); /* not done yet */
 	close_broker(sessions_close);
 	restore();
-	handle[0] = '\0';
-	assert_true(sessions_closed_by(got.all, "uid:1", &d, handle));
-	assert_string_equal(handle, t.handle);
-	assert_false(sessions_closed_by(got.all, "uid:2", &d, handle));
-	assert_false(sessions_closed_by(got.all, "uid:1", &other, handle));
-	assert_false(sessions_closed_by(got.all, "uid:1", &none, handle));
+	closed = (struct session_closed){0};
+	assert_true(sessions_closed_by(got.all, "uid:1", &d, &closed));
+	assert_string_equal(closed.handle, t.handle);
+	assert_string_equal(closed.sandbox_id, t.sandbox);
+	assert_false(sessions_closed_by(got.all, "uid:2", &d, &closed));
+	assert_false(sessions_closed_by(got.all, "uid:1", &other, &closed));
+	assert_false(sessions_closed_by(got.all, "uid:1", &none, &closed));
 	assert_null(find(t.handle));
 	assert_int_equal(files_in(got.state_dir, "closed."), 1);
 	/* Ten minutes later it is gone. */

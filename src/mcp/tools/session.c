@@ -450,9 +450,12 @@ static void do_close(struct call *c)
 /* A broker that died may have closed it, and the connection may have forgotten its handle. */
 static bool closed_before(struct call *c)
 {
+	struct session_closed closed;
 	if (!c->again || !sessions_closed_by(
-				 c->server->config.sessions, c->principal, &c->delivery, c->handle))
+				 c->server->config.sessions, c->principal, &c->delivery, &closed))
 		return false;
+	memcpy(c->handle, closed.handle, sizeof(c->handle));
+	memcpy(c->sandbox_id, closed.sandbox_id, sizeof(c->sandbox_id));
 	forget_own(c);
 	return true;
 }
