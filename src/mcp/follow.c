@@ -2,17 +2,26 @@
 #include "mcp/follow.h"
 
 #include <string.h>
+#include <uv.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "mcp/idempotency.h"
+
+/* A broker may die between exec.start and the start itself: the job then comes with its request,
+ * which is delivered again, or never. */
+#define COME_AGAIN_US (60 * USEC_PER_SEC)
+#define ASK_AGAIN_MS  500
 
 struct follow {
 	struct list link;
 	struct mcp_server *server;
 	struct session *session;
+	uv_timer_t timer; /* to ask again */
 	char *job, *tool;
 	bool once;
+	uint64_t since_us; /* CLOCK_MONOTONIC */
 };
 
 int follow_record_end(struct mcp_server *s, const struct follow_who *who,
@@ -42,13 +51,18 @@ int follow_record_end(struct mcp_server *s, const struct follow_who *who,
 			 : audit_event(s->config.audit, &e, err);
 }
 
+static void on_timer_closed(uv_handle_t *h)
+{
+	free(h->data);
+}
+
 static void follow_free(struct follow *f)
 {
 	list_remove(&f->link);
 	session_release(f->session);
 	free(f->job);
 	free(f->tool);
-	free(f);
+	uv_close((uv_handle_t *)&f->timer, on_timer_closed);
 }
 
 static void on_status(void *user, struct exec_status *status, const struct err *err);
@@ -59,11 +73,26 @@ static void wait_on(struct follow *f)
 		session_exec(f->session), f->job, LIMIT_TIMEOUT_S * USEC_PER_SEC, on_status, f);
 }
 
+static void on_timer(uv_timer_t *t)
+{
+	wait_on(t->data);
+}
+
+static bool may_still_come(const struct follow *f, const struct err *err)
+{
+	return f->once && err && err->code == ERR_NO_SUCH_JOB &&
+	       clock_monotonic_us() - f->since_us < COME_AGAIN_US;
+}
+
 static void on_status(void *user, struct exec_status *status, const struct err *err)
 {
 	struct follow *f = user;
 	if (!err && status->state != JOB_DONE) {
 		wait_on(f);
+		return;
+	}
+	if (may_still_come(f, err)) {
+		(void)uv_timer_start(&f->timer, on_timer, ASK_AGAIN_MS, 0);
 		return;
 	}
 	struct follow_who who = {f->session, f->job, f->tool, f->once};
@@ -82,15 +111,24 @@ static void on_status(void *user, struct exec_status *status, const struct err *
 
 void follow_job(struct mcp_server *s, const struct follow_who *who)
 {
-	list_for_each (have, next, &s->follows, struct follow, link)
-		if (strcmp(have->job, who->job) == 0)
-			return;
+	list_for_each (have, next, &s->follows, struct follow, link) {
+		if (strcmp(have->job, who->job) != 0)
+			continue;
+		if (uv_is_active((uv_handle_t *)&have->timer)) { /* it has come */
+			(void)uv_timer_stop(&have->timer);
+			wait_on(have);
+		}
+		return;
+	}
 	struct follow *f = xcalloc(1, sizeof(*f));
 	f->server = s;
 	f->session = who->session;
 	f->job = xstrdup(who->job);
 	f->tool = xstrdup(who->tool);
 	f->once = who->once;
+	f->since_us = clock_monotonic_us();
+	(void)uv_timer_init(s->config.loop, &f->timer);
+	f->timer.data = f;
 	list_append(&s->follows, &f->link);
 	session_hold(f->session);
 	wait_on(f);
