@@ -60,14 +60,21 @@ static int open_audit(struct parts *p, struct err *err)
 	return audit_event(p->audit, &e, err);
 }
 
+struct restoring {
+	uv_loop_t *loop;
+	bool done;
+};
+
 static void on_restored(void *user)
 {
-	*(bool *)user = true;
+	struct restoring *r = user;
+	r->done = true;
+	uv_stop(r->loop); /* it would first wait for what comes next */
 }
 
 static void open_sessions(struct parts *p)
 {
-	bool restored = p->solo;
+	struct restoring restoring = {&p->loop, p->solo};
 	const struct sessions_config config = {
 		.loop = &p->loop,
 		.policy = p->settings->policy,
@@ -80,9 +87,9 @@ static void open_sessions(struct parts *p)
 	};
 	p->sessions = sessions_new(&config);
 	if (!p->solo)
-		sessions_restore(p->sessions, on_restored, &restored);
+		sessions_restore(p->sessions, on_restored, &restoring);
 	/* Before anybody asks: then all that there is is known. */
-	while (!restored)
+	while (!restoring.done)
 		(void)uv_run(&p->loop, UV_RUN_ONCE);
 }
 
