@@ -126,12 +126,18 @@ static void stream_restart(struct conn *c)
 	}
 }
 
-static void pending_failed(struct conn *c)
+/* Who hangs up has shown nothing wrong: a broker that died. */
+static void pending_gone(struct conn *c)
 {
 	if (c->torn)
 		stream_restart(c);
 	else
 		conn_free(c);
+}
+
+static void pending_failed(struct conn *c)
+{
+	pending_gone(c);
 	self.failures++;
 	tell_failures();
 }
@@ -422,9 +428,8 @@ static void on_conn(struct source *s, uint32_t events)
 		return;
 	if (n > 0)
 		c->in_len += (size_t)n;
-	/* Who hangs up has shown nothing wrong: a broker that died. */
 	if (n <= 0 && c != self.up) {
-		conn_free(c);
+		pending_gone(c);
 		return;
 	}
 	if (n <= 0 || !take_frames(c)) {
@@ -434,7 +439,7 @@ static void on_conn(struct source *s, uint32_t events)
 	if (c->state != CONN_UP) {
 		conn_write(c);
 		if (c->broken)
-			conn_free(c);
+			pending_gone(c);
 	}
 }
 
