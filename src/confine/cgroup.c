@@ -19,9 +19,13 @@ static int make_group(struct cgroup_box *b, const char *base, const char *id, co
 	_cleanup_free_ char *path = xasprintf("%s/%s%s", base, id, suffix);
 	/* The base is gone when another sandbox, the last in it, was just removed. */
 	for (int tries = 0; mkdir(path, 0755) < 0; tries++) {
-		if (errno != ENOENT || tries == 3)
-			return -errno;
-		(void)mkdir(base, 0755);
+		int r = -errno;
+		if (tries == 3)
+			return r;
+		if (r == -ENOENT)
+			(void)mkdir(base, 0755);
+		else if (r != -EEXIST || rmdir(path) < 0) /* of the same sandbox's first try */
+			return r;
 	}
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : fd;
