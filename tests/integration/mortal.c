@@ -128,9 +128,10 @@ static void end_broker(void)
 	sessions_close(b.sessions, on_sessions_closed, NULL);
 }
 
+static uint8_t front[DELIVERY_FRONT]; /* of all brokers of this program */
+
 static void on_readable(uv_poll_t *p, int status, int events)
 {
-	static const uint8_t front[DELIVERY_FRONT] = "a front of tests";
 	struct head h;
 	(void)p;
 	(void)status;
@@ -375,6 +376,7 @@ int mortal_tear_down(void **state)
 
 int mortal_begin(int argc, char **argv, int *ret)
 {
+	id_random(front, sizeof(front));
 	struct provider_probe probe = {0};
 	struct err err;
 	*ret = 2;
