@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,6 +50,13 @@ static int open_processes(struct hosted *h, const struct record_facts *f)
 	return h->pidfd < 0 ? -ESRCH : 0;
 }
 
+/* A zombie holds nothing any more. */
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	return poll(&p, 1, 0) != 0;
+}
+
 static void take_facts(struct hosted *h, struct record_facts *f)
 {
 	h->socket_path = TAKE_PTR(f->socket);
@@ -70,11 +78,17 @@ static int find(struct hosted *h, const char *dir, struct err *err)
 	r = open_processes(h, &f);
 	if (r < 0)
 		return err_set(err, ERR_SANDBOX_LOST, ESRCH, "its processes have ended");
-	/* Only now: where nothing of it lives the uid may be another sandbox's. */
+	/* Where nothing of it lives the uid may be another sandbox's: what lives afterwards held it
+	 * all the time. */
 	if (f.uid && geteuid() == 0)
 		r = uids_share(f.uid, &h->uid, err);
 	if (r < 0)
 		return r;
+	if (has_ended(h->pidfd)) {
+		uids_release(&h->uid);
+		fd_closep(&h->pidfd);
+		return err_set(err, ERR_SANDBOX_LOST, ESRCH, "its processes have ended");
+	}
 	if (!f.same_boot || !h->socket_path || !h->base.workspace || !h->base.kernels_dir)
 		return err_set(err, ERR_SANDBOX_LOST, EBADMSG, "its record is not complete");
 	return 0;
