@@ -241,10 +241,12 @@ bool sessions_closed_by(struct sessions *m, const char *principal, const struct 
 	list_for_each (s, next, &m->sessions, struct session, sessions) { /* being closed still */
 		if (s->state >= SESSION_CLOSING && strcmp(s->principal, principal) == 0 &&
 			strcmp(s->closed_by, text) == 0) {
+			ret->ending = s;
 			memcpy(ret->handle, s->handle, ID_TEXT_SIZE);
 			memcpy(ret->sandbox_id, s->sandbox_id, ID_TEXT_SIZE);
 			return true;
 		}
 	}
+	ret->ending = NULL;
 	return session_record_closed_by(m->config.store, principal, text, ret);
 }

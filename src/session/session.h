@@ -100,6 +100,7 @@ void session_close(struct session *s, const char *why,
  * sessions_closed_by() knows, whichever broker is asked. */
 void session_set_closer(struct session *s, const struct delivery *d);
 struct session_closed {
+	struct session *ending; /* session_close() waits for its end; NULL: nothing is left */
 	char handle[ID_TEXT_SIZE], sandbox_id[ID_TEXT_SIZE];
 };
 bool sessions_closed_by(struct sessions *m, const char *principal, const struct delivery *d,

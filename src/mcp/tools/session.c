@@ -447,7 +447,8 @@ static void do_close(struct call *c)
 	session_close(c->session, "closed by the caller", on_closed, c);
 }
 
-/* A broker that died may have closed it, and the connection may have forgotten its handle. */
+/* A broker that died may have closed it, and the connection may have forgotten its handle. True:
+ * the call answers, now or once that has come to its end. */
 static bool closed_before(struct call *c)
 {
 	struct session_closed closed;
@@ -457,6 +458,12 @@ static bool closed_before(struct call *c)
 	memcpy(c->handle, closed.handle, sizeof(c->handle));
 	memcpy(c->sandbox_id, closed.sandbox_id, sizeof(c->sandbox_id));
 	forget_own(c);
+	if (closed.ending) {
+		call_use_session(c, closed.ending);
+		session_close(c->session, "closed by the caller", on_closed, c);
+	} else {
+		on_closed(c, NULL);
+	}
 	return true;
 }
 
@@ -472,10 +479,8 @@ static void run(struct call *c)
 		do_list(c);
 		return;
 	}
-	if (strcmp(a, "close") == 0 && closed_before(c)) {
-		on_closed(c, NULL);
+	if (strcmp(a, "close") == 0 && closed_before(c))
 		return;
-	}
 	if (call_find_session(c, strcmp(a, "info") == 0, &err) < 0) {
 		call_fail(c, &err);
 		return;
