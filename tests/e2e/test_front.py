@@ -396,7 +396,7 @@ class Fronts(unittest.TestCase):
         self.kill_broker()
         c.finish(call)
         values = [n["params"]["progress"] for _, n in c.notifications]
-        self.assertGreaterEqual(len(values), 4, values)
+        self.assertGreater(len(values), 2, values)  # some of the second broker, too
         self.assertEqual(sorted(set(values)), values)
 
     def test_dies_again_and_again(self):
