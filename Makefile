@@ -43,7 +43,7 @@ check:
 
 check-all:
 	@tools/setup build run test ci
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check base more
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check base more guest
 
 fuzz:
 	@tools/setup build ci
