@@ -26,6 +26,7 @@ STEPS = os.path.join(harness.BUILD, "tests", "crash", "steps.so")
 EVERY = int(os.environ.get("SCB_CRASH_EVERY", "1"))
 CHANCE = int(os.environ.get("SCB_CRASH_CHANCE", "0"))
 WORKERS = int(os.environ.get("SCB_CRASH_WORKERS", "3"))
+SAMPLE = 60
 WANTED = [n for n in os.environ.get("SCB_CRASH", "").split(",") if n] or list(scenarios.SCENARIOS)
 
 
@@ -148,9 +149,12 @@ def attempt(calm, **how):
     return fault
 
 
-def every_step(calm, by_byte):
+def at_steps(calm, by_byte):
+    """Every step; one byte at a time these are the same ones, each many times over: a sample of them."""
     steps = calm.steps()
     numbers = range(1, len(steps) + 1, EVERY)
+    if by_byte and len(numbers) > SAMPLE:
+        numbers = sorted(random.Random(1).sample(numbers, SAMPLE))
     faults = []
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         for n, fault in zip(numbers, pool.map(lambda n: attempt(calm, kill=n, by_byte=by_byte), numbers)):
@@ -178,15 +182,7 @@ def main():
         for by_byte in (False, True):
             calm = Day(name, by_byte=by_byte).play()
             kind = ", one byte at a time" if by_byte else ""
-            if by_byte and EVERY == 1:
-                # The same steps, each many times over: a sample of them
-                steps = len(calm.steps())
-                chosen = sorted(random.Random(1).sample(range(1, steps + 1), min(steps, 60)))
-                with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-                    faults = [f for f in pool.map(lambda n: attempt(calm, kill=n, by_byte=True), chosen) if f]
-                runs = len(chosen)
-            else:
-                runs, steps, faults = every_step(calm, by_byte)
+            runs, steps, faults = at_steps(calm, by_byte)
             results.append((f"{name}{kind}: killed at {runs} of {steps} steps", faults))
             calm.remove()
         if CHANCE:
