@@ -12,6 +12,9 @@
 
 /* Text of one answer; what tools print is bounded far below by their own limits. */
 #define TEXT_MAX (600 * 1000)
+/* Progress: clients that count it reset a time-out of 60 s, people see that something goes on. */
+#define FIRST_PROGRESS_US USEC_PER_SEC
+#define NEXT_PROGRESS_US  (2500 * USEC_PER_MSEC)
 
 static void call_free(struct call *c)
 {
@@ -404,8 +407,10 @@ void call_orphan(struct call *c)
 void call_progress(struct call *c, uint64_t now_us)
 {
 	uint64_t elapsed_us = now_us - c->started_us;
-	if (!c->progress_token || c->cancelled || elapsed_us < USEC_PER_SEC)
+	if (!c->progress_token || c->cancelled || now_us < c->started_us + FIRST_PROGRESS_US ||
+		(c->told_us && now_us < c->told_us + NEXT_PROGRESS_US))
 		return;
+	c->told_us = now_us;
 	char message[200];
 	(void)snprintf(message, sizeof(message), "%s: %s, %llu s so far", c->tool->name,
 		c->doing[0] ? c->doing : "working",

@@ -36,6 +36,7 @@ struct call {
 	char sandbox_id[ID_TEXT_SIZE]; /* of one that is gone; "": as the session says */
 	bool session_over;             /* closed by this call: not to be passed on */
 	uint64_t started_us;           /* CLOCK_MONOTONIC */
+	uint64_t told_us;              /* when its client heard of progress last; 0: not yet */
 	char doing[120];               /* for progress messages */
 
 	/* the answer as it grows */

@@ -15,8 +15,8 @@
 #include "mcp/protocol.h"
 #include "mcp/resources.h"
 
-/* Progress every so often: clients that count it reset a time-out of 60 s. */
-#define TICK_MS 3000
+/* How often calls are asked whether their client is due some news. */
+#define TICK_MS 1000
 
 /* ---- sending ---- */
 
