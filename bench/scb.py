@@ -90,11 +90,11 @@ class Server:
             raise SystemExit(f"bench: {str(message)[:600]}")
         return message["result"]
 
-    def tool(self, name, **arguments):
+    def tool(self, name, /, **arguments):
         return self._check(self._call(self.encode("tools/call", {"name": name, "arguments": arguments}))) \
             .get("structuredContent")
 
-    def time_tool(self, name, **arguments):
+    def time_tool(self, name, /, **arguments):
         """A Stopwatch of the call alone: what is sent is ready before, what comes is read after."""
         line = self.encode("tools/call", {"name": name, "arguments": arguments})
         with Stopwatch() as watch:
