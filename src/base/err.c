@@ -30,6 +30,7 @@ static const struct err_info infos[ERR_CODE_MAX_] = {
 	[ERR_CANCELLED] = {"cancelled", -32603, 499, 75},
 	[ERR_AUDIT_UNAVAILABLE] = {"audit_unavailable", -32603, 503, 74},
 	[ERR_UNSUPPORTED] = {"unsupported", -32601, 501, 69},
+	[ERR_SECRET_UNAVAILABLE] = {"secret_unavailable", -32603, 503, 75},
 };
 
 int err_set(struct err *e, enum err_code code, int errnum, const char *fmt, ...)

@@ -25,6 +25,8 @@ enum err_code {
 	ERR_CANCELLED,
 	ERR_AUDIT_UNAVAILABLE, /* nothing runs unaudited */
 	ERR_UNSUPPORTED,
+	ERR_SECRET_UNAVAILABLE, /* what a session was given is not known: nothing it says can leave
+				 */
 	ERR_CODE_MAX_
 };
 
