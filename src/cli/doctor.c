@@ -49,7 +49,7 @@ static void print_wrapped(const char *text, size_t indent)
 
 static void print_enforced(const struct provider *p, struct policy *policy)
 {
-	const struct policy_limits *l = policy_limits(policy);
+	const struct policy_limits *l = policy_limits(policy, NULL);
 	const struct sandbox_spec spec = {
 		.memory_max = l->memory,
 		.workspace_size = l->workspace,

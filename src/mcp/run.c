@@ -39,7 +39,7 @@ static struct follow_who who(const struct call *c)
 /* A client counts its time-out from when it asked, whatever became of the broker meanwhile. */
 uint64_t run_wait_us(const struct call *c)
 {
-	const struct policy_limits *l = policy_limits(c->server->config.policy);
+	const struct policy_limits *l = policy_limits(c->server->config.policy, c->principal);
 	double s = args_number(c->args, "wait_s", l->wait_s);
 	uint64_t us = (uint64_t)(MIN(s, (double)l->max_wait_s) * (double)USEC_PER_SEC);
 	if (!c->again)
@@ -68,7 +68,7 @@ static void answer_status(struct call *c, struct exec_status *status)
 {
 	const struct run *r = c->state;
 	const struct render_context ctx = {
-		.limits = policy_limits(c->server->config.policy),
+		.limits = policy_limits(c->server->config.policy, c->principal),
 		.timeout_us = r->timeout_us,
 		.waited_us = r->wait_us,
 	};
@@ -253,7 +253,7 @@ static int audit_start(struct call *c, const struct exec_request *req, struct er
 
 static int check_times(const struct call *c, uint64_t *ret_timeout_us, struct err *err)
 {
-	const struct policy_limits *l = policy_limits(c->server->config.policy);
+	const struct policy_limits *l = policy_limits(c->server->config.policy, c->principal);
 	double s = args_number(c->args, "timeout_s", l->timeout_s);
 	if (s > l->max_timeout_s)
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,

@@ -91,9 +91,20 @@ void policy_decide(
 	*ret = (struct policy_decision){.allowed = true, .rule = "default.tools"};
 }
 
-struct policy_limits *policy_limits(struct policy *p)
+const struct policy_limits *policy_limits(const struct policy *p, const char *principal)
 {
+	(void)principal;
 	return &p->limits;
+}
+
+/* The built-in policy has none. */
+size_t policy_secrets(
+	const struct policy *p, const char *principal, const struct policy_secret **ret)
+{
+	(void)p;
+	(void)principal;
+	*ret = NULL;
+	return 0;
 }
 
 bool policy_limits_equal(const struct policy *a, const struct policy *b)

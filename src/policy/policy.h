@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -32,12 +33,33 @@ struct policy_limits {
 	uint64_t outputs_bytes;
 };
 
+/* How a secret gets to a session. */
+enum policy_exposure {
+	POLICY_PLACEHOLDER, /* code sees a text that stands for it */
+	POLICY_SESSION,     /* every process of the session can read it */
+};
+
+struct policy_secret {
+	const char *name;
+	const char *source;      /* "env" | "file" | "exec" */
+	const char *value;       /* env: the variable; file: an absolute path; exec: NULL */
+	const char *const *argv; /* exec: NULL at its end, argv[0] absolute; else NULL */
+	enum policy_exposure exposure;
+	const char *variable; /* the environment variable that code finds it in */
+};
+
 struct policy *policy_new_default(void);
 struct policy *policy_copy(const struct policy *p);
 void policy_free(struct policy *p);
 void policy_decide(
 	const struct policy *p, const struct policy_request *req, struct policy_decision *ret);
-struct policy_limits *policy_limits(struct policy *p);
+/* Of a principal; NULL: what is the broker's own (sessions, pool). Borrowed until the next reload.
+ */
+const struct policy_limits *policy_limits(const struct policy *p, const char *principal);
+/* The secrets that sessions of a principal are given; how many. NULL: those of all principals, each
+ * source once. Borrowed until the next reload: copy. */
+size_t policy_secrets(
+	const struct policy *p, const char *principal, const struct policy_secret **ret);
 bool policy_limits_equal(const struct policy *a, const struct policy *b);
 /* "memory=512M", "pids=64", "workspace=…", "tmp=…", "shm=…", "cpus=…", "timeout_s=…",
  * "idle_ttl_s=…", "sessions=…": the command line's --limit. ERR_INVALID_ARGUMENT names what is

@@ -107,7 +107,7 @@ static uint32_t keep_fitting(struct pool *p)
 	list_for_each (s, next, &p->all->sessions, struct session, sessions) {
 		if (s->state != SESSION_POOLED)
 			continue;
-		if (n < policy_limits(p->all->config.policy)->pool)
+		if (n < policy_limits(p->all->config.policy, NULL)->pool)
 			n++;
 		else
 			session_drop_pooled(s, "no longer kept ready");
@@ -126,7 +126,7 @@ static void drop_all(struct pool *p)
 static void on_timer(uv_timer_t *t)
 {
 	struct pool *p = t->data;
-	const struct policy_limits *l = policy_limits(p->all->config.policy);
+	const struct policy_limits *l = policy_limits(p->all->config.policy, NULL);
 	if (!same_limits(&p->limits, l))
 		drop_all(p);
 	p->limits = *l;
@@ -147,7 +147,7 @@ static void on_timer(uv_timer_t *t)
 
 struct session *pool_take(struct pool *p, const struct session_profile *profile)
 {
-	const struct policy_limits *l = policy_limits(p->all->config.policy);
+	const struct policy_limits *l = policy_limits(p->all->config.policy, NULL);
 	if (!p->used || !same_profile(&p->profile, profile) || !same_limits(&p->limits, l))
 		return NULL;
 	/* The oldest is the readiest. */
@@ -171,7 +171,7 @@ void pool_used(struct pool *p, const struct session_profile *profile)
 			session_profile_done(&p->profile);
 		}
 		session_profile_copy(profile, &p->profile);
-		p->limits = *policy_limits(p->all->config.policy);
+		p->limits = *policy_limits(p->all->config.policy, NULL);
 		p->used = true;
 	}
 	due_in(p, p->template || p->no_template ? REFILL_MS : BEGIN_MS);

@@ -20,9 +20,9 @@
 
 static void on_timer(uv_timer_t *t);
 
-static struct policy_limits *limits(const struct sessions *m)
+static const struct policy_limits *limits(const struct sessions *m, const char *principal)
 {
-	return policy_limits(m->config.policy);
+	return policy_limits(m->config.policy, principal);
 }
 
 static struct audit_event about(const struct session *s, const char *event, const char *detail)
@@ -53,7 +53,7 @@ static int audit(const struct session *s, const char *event, const char *detail,
 /* Before it is made: what it may have, and what will hold it to that. */
 static int audit_open_event(const struct session *s, struct err *err)
 {
-	const struct policy_limits *l = limits(s->all);
+	const struct policy_limits *l = limits(s->all, s->principal);
 	const struct capabilities *k = &s->caps;
 	const struct audit_pair may_have[] = {
 		{"memoryBytes", NULL, l->memory},
@@ -115,13 +115,15 @@ static uint64_t left(uint64_t from_us, uint64_t length_us, uint64_t now_us)
 
 static uint64_t idle_left(const struct session *s, uint64_t now_us)
 {
-	uint64_t idle = left(s->asked_us, limits(s->all)->idle_ttl_s * USEC_PER_SEC, now_us);
+	uint64_t idle =
+		left(s->asked_us, limits(s->all, s->principal)->idle_ttl_s * USEC_PER_SEC, now_us);
 	return MAX(idle, left(s->check_us, 0, now_us));
 }
 
 static uint64_t absolute_left(const struct session *s, uint64_t now_us)
 {
-	return left(s->born_us, limits(s->all)->absolute_ttl_s * USEC_PER_SEC, now_us);
+	return left(
+		s->born_us, limits(s->all, s->principal)->absolute_ttl_s * USEC_PER_SEC, now_us);
 }
 
 uint64_t session_left_us(const struct session *s, uint64_t now_us)
@@ -350,11 +352,11 @@ struct session *session_new(struct sessions *m, const struct session_profile *pr
 	return s;
 }
 
-static void fill_spec(const struct sessions *m, const struct session_profile *profile,
-	const char *sandbox_id, struct sandbox_spec *ret)
+static void fill_spec(const struct sessions *m, const char *principal,
+	const struct session_profile *profile, const char *sandbox_id, struct sandbox_spec *ret)
 {
 	const struct sessions_config *c = &m->config;
-	const struct policy_limits *l = limits(m);
+	const struct policy_limits *l = limits(m, principal);
 	*ret = (struct sandbox_spec){
 		.id = sandbox_id,
 		.runtime_dir = c->runtime_dir,
@@ -409,7 +411,7 @@ int session_make(struct session *s, struct err *err)
 	struct sandbox_spec spec;
 	struct sessions *m = s->all;
 	const struct provider *p = s->profile.provider;
-	fill_spec(m, &s->profile, s->sandbox_id, &spec);
+	fill_spec(m, s->principal, &s->profile, s->sandbox_id, &spec);
 	spec.key = s->key;
 	free(s->ref);
 	s->ref = p->ref(&spec);
@@ -457,7 +459,7 @@ static int open_new(struct sessions *m, const struct session_wish *wish,
 	begin(s, wish, handle);
 	if (wish->delivery) /* what is on record of it stays true */
 		delivery_id(wish->delivery, 'x', s->sandbox_id);
-	fill_spec(m, &s->profile, s->sandbox_id, &spec);
+	fill_spec(m, s->principal, &s->profile, s->sandbox_id, &spec);
 	s->profile.provider->capabilities(&spec, &s->caps);
 	int r = audit_open_event(s, err);
 	if (r < 0) {
@@ -526,9 +528,10 @@ int sessions_open(
 	*ret = made_before(m, wish, handle);
 	if (*ret)
 		return 0;
-	int r = sessions_make_room(m, wish->principal, limits(m)->sessions_principal, err);
+	int r = sessions_make_room(
+		m, wish->principal, limits(m, wish->principal)->sessions_principal, err);
 	if (r == 0)
-		r = sessions_make_room(m, NULL, limits(m)->sessions, err);
+		r = sessions_make_room(m, NULL, limits(m, NULL)->sessions, err);
 	if (r < 0)
 		return r;
 	struct session *s = pool_take(m->pool, wish->profile);
@@ -681,7 +684,7 @@ const char *sessions_isolation_level(struct sessions *m, const struct session_pr
 {
 	struct sandbox_spec spec;
 	struct capabilities caps;
-	fill_spec(m, profile, "", &spec);
+	fill_spec(m, NULL, profile, "", &spec);
 	profile->provider->capabilities(&spec, &caps);
 	return caps.isolation_level;
 }

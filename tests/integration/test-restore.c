@@ -31,6 +31,13 @@ static struct {
 
 /* ---- brokers ---- */
 
+static void set_limit(const char *name, unsigned value)
+{
+	char text[64];
+	(void)snprintf(text, sizeof(text), "%s=%u", name, value);
+	assert_int_equal(policy_set_limit(got.config.policy, text, &live.err), 0);
+}
+
 static void set_flag(void *user)
 {
 	*(bool *)user = true;
@@ -587,7 +594,7 @@ static void caps_and_ttls_hold_for_those_found(void **state)
 	close_broker(sessions_detach);
 	/* The longest life is counted from the beginning, whoever was the broker. */
 	open_broker();
-	policy_limits(got.config.policy)->absolute_ttl_s = 1;
+	set_limit("absolute_ttl_s", 1);
 	sessions_restore(got.all, set_flag, &got.flag);
 	live_until(&got.flag);
 	uint64_t end = clock_monotonic_us() + 10 * USEC_PER_SEC;

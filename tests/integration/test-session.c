@@ -28,6 +28,13 @@ static struct {
 	char *leftovers;
 } got;
 
+static void set_limit(const char *name, unsigned value)
+{
+	char text[64];
+	(void)snprintf(text, sizeof(text), "%s=%u", name, value);
+	assert_int_equal(policy_set_limit(got.config.policy, text, &live.err), 0);
+}
+
 static void turn(void)
 {
 	(void)uv_run(&live.loop, UV_RUN_ONCE);
@@ -58,7 +65,7 @@ static int setup(void **state)
 		.agent_path = live.agent_path,
 		.kernels_dir = live.kernels_dir,
 	};
-	policy_limits(got.config.policy)->pool = 0; /* test-pool.c has it */
+	set_limit("pool", 0); /* test-pool.c has it */
 	assert_int_equal(audit_open(got.audit_path, &got.config.audit, &err), 0);
 	assert_int_equal(store_file_open(got.state_dir, &got.config.store, &err), 0);
 	got.all = sessions_new(&got.config);
@@ -293,10 +300,9 @@ static int count_sessions(const char *principal)
 static void caps(void **state)
 {
 	(void)state;
-	struct policy_limits *l = policy_limits(got.config.policy);
 	struct session *other = NULL, *s[3];
-	l->sessions_principal = 2;
-	l->sessions = 3;
+	set_limit("sessions_principal", 2);
+	set_limit("sessions", 3);
 	s[0] = open_session("uid:1", false);
 	s[1] = open_session("uid:1", true);
 	assert_true(try_open("uid:1", false, &other, &live.err) < 0);
@@ -333,8 +339,7 @@ static void caps(void **state)
 static void idle_and_absolute_ends(void **state)
 {
 	(void)state;
-	struct policy_limits *l = policy_limits(got.config.policy);
-	l->idle_ttl_s = 1;
+	set_limit("idle_ttl_s", 1);
 	struct session *s = open_session("uid:1", false);
 	char handle[ID_TEXT_SIZE];
 	memcpy(handle, session_handle(s), sizeof(handle));
@@ -353,8 +358,8 @@ static void idle_and_absolute_ends(void **state)
 	until_gone("uid:1", handle);
 	assert_int_equal(audited("\"session.close\"", handle, "idle"), 1);
 
-	l->idle_ttl_s = 900;
-	l->absolute_ttl_s = 1;
+	set_limit("idle_ttl_s", 900);
+	set_limit("absolute_ttl_s", 1);
 	s = open_session("uid:1", false);
 	memcpy(handle, session_handle(s), sizeof(handle));
 	session_hold(s);
@@ -438,14 +443,14 @@ static void sandbox_that_never_comes_up(void **state)
 	assert_non_null(strstr(live.err.text, "could not be started"));
 	assert_true(session_lost(s));
 	/* A lost one makes room before a cap is hit. */
-	policy_limits(got.config.policy)->sessions_principal = 1;
+	set_limit("sessions_principal", 1);
 	config()->agent_path = live.agent_path;
 	struct session *next = open_session("uid:1", false);
 	run(next, "echo fine");
 	assert_int_equal(live.err.code, ERR_NONE);
 
 	config()->agent_path = "/nonexistent/scb-agent";
-	policy_limits(got.config.policy)->sessions_principal = 5;
+	set_limit("sessions_principal", 5);
 	struct session *none = NULL;
 	if (try_open("uid:1", false, &none, &live.err) == 0) {
 		run(none, "true");
@@ -538,7 +543,7 @@ static void many_are_closed_at_once(void **state)
 	(void)state;
 	enum { N = 30 };
 	unsigned closed = 0;
-	policy_limits(got.config.policy)->sessions_principal = N;
+	set_limit("sessions_principal", N);
 	for (int i = 0; i < N; i++)
 		(void)open_session("uid:1", i % 2);
 	assert_int_equal(sessions_each(got.all, NULL, close_one, &closed), 0);

@@ -15,8 +15,8 @@ static void defaults_fit(void **state)
 	struct policy *p = policy_new_default();
 	struct err err = {0};
 	assert_int_equal(policy_check_limits(p, &err), 0);
-	assert_int_equal(policy_limits(p)->workspace, DEFAULT_WORKSPACE);
-	assert_int_equal(policy_limits(p)->max_wait_s, LIMIT_WAIT_S);
+	assert_int_equal(policy_limits(p, NULL)->workspace, DEFAULT_WORKSPACE);
+	assert_int_equal(policy_limits(p, NULL)->max_wait_s, LIMIT_WAIT_S);
 	policy_free(p);
 }
 
@@ -27,7 +27,7 @@ static void unset_sizes_scale_down(void **state)
 	struct err err = {0};
 	assert_int_equal(policy_set_limit(p, "memory=256M", &err), 0);
 	assert_int_equal(policy_check_limits(p, &err), 0);
-	struct policy_limits *l = policy_limits(p);
+	const struct policy_limits *l = policy_limits(p, NULL);
 	assert_true(l->workspace + l->tmp + l->shm + 64 * MIB <= 256 * MIB);
 	assert_true(l->workspace > l->tmp && l->tmp > l->shm);
 
@@ -46,7 +46,7 @@ static void set_sizes_are_kept_or_refused(void **state)
 	assert_int_equal(policy_set_limit(p, "memory=512M", &err), 0);
 	assert_int_equal(policy_set_limit(p, "workspace=400M", &err), 0);
 	assert_int_equal(policy_check_limits(p, &err), 0);
-	struct policy_limits *l = policy_limits(p);
+	const struct policy_limits *l = policy_limits(p, NULL);
 	assert_int_equal(l->workspace, 400 * MIB);
 	assert_true(l->workspace + l->tmp + l->shm + 64 * MIB <= 512 * MIB);
 
@@ -82,7 +82,7 @@ static void bad_assignments_say_what_is_accepted(void **state)
 		if (!strstr(err.text, cases[i].says))
 			fail_msg("\"%s\" answers \"%s\"", cases[i].text, err.text);
 	}
-	assert_int_equal(policy_limits(p)->memory, DEFAULT_MEMORY);
+	assert_int_equal(policy_limits(p, NULL)->memory, DEFAULT_MEMORY);
 	policy_free(p);
 }
 

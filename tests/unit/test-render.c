@@ -72,7 +72,7 @@ static void print(struct exec_output *o, const void *p, size_t n)
 static const char *render(const struct exec_status *s, uint64_t timeout_us)
 {
 	const struct render_context ctx = {
-		.limits = policy_limits(policy), .timeout_us = timeout_us};
+		.limits = policy_limits(policy, NULL), .timeout_us = timeout_us};
 	render_status(s, &ctx, &text, structured, blocks);
 	assert_int_equal(buf_append(&text, "", 1), 0);
 	return (const char *)text.data;
@@ -253,7 +253,7 @@ static void missing_packages_are_named(void **state)
 		s.has_exit_code = true;
 		s.exit_code = 1;
 		print(&s.err, cases[i].says, strlen(cases[i].says));
-		const struct render_context ctx = {.limits = policy_limits(policy)};
+		const struct render_context ctx = {.limits = policy_limits(policy, NULL)};
 		_cleanup_buf_ struct buf said = BUF_INIT(KIB);
 		remedy_missing(&s, &said);
 		remedy_advice(&s, &ctx, &said);
