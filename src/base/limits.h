@@ -71,6 +71,22 @@
  * lines, in less than a tenth of a second. Requests that come again are a minute old at most. */
 #define LIMIT_AUDIT_TAIL (8 * MIB)
 
+/* ---- secrets ---- */
+/* A value: keys in PEM are below 4 KiB. It fits two pages with its name. */
+#define LIMIT_SECRET_BYTES (4 * KIB)
+/* A shorter value would mask words that are none. */
+#define LIMIT_SECRET_MIN_BYTES 8
+/* Of a secret, and of the variable that holds it. */
+#define LIMIT_SECRET_NAME 64
+/* Of one principal. Each is locked memory, of which an ordinary user has 8 MiB, and patterns. */
+#define LIMIT_SECRETS 64
+/* Values of one secret that are masked at once: the present one and older ones that somebody holds.
+ */
+#define LIMIT_SECRET_VALUES 8
+/* A program that prints a secret: password managers ask a daemon or the network. */
+#define LIMIT_SECRET_EXEC_S    10
+#define LIMIT_SECRET_EXEC_ARGS 32
+
 /* ---- what the model is given ---- */
 /* stdout and stderr of one answer; a model's tool result is cut near 25,000 tokens. */
 #define LIMIT_ANSWER_TEXT (24 * KIB)
