@@ -11,6 +11,29 @@
 struct audit;
 struct audit_job;
 
+/* When what is written is also on the disk: after a power cut, not after a broker's death, which
+ * loses nothing. */
+enum audit_fsync {
+	AUDIT_FSYNC_NEVER,    /* as the kernel likes */
+	AUDIT_FSYNC_INTERVAL, /* from a thread, every so often */
+	AUDIT_FSYNC_ALWAYS,   /* before anything is done: the loop waits for the disk */
+};
+
+/* The policy's section `audit`. */
+struct audit_config {
+	enum audit_fsync fsync;
+	uint64_t interval_ms; /* of AUDIT_FSYNC_INTERVAL: 10 … 60,000 */
+	uint64_t max_bytes;   /* of one file; then the next one begins: 1 MiB … 1 TiB */
+	unsigned keep; /* files beside the present one: 8 … 10,000; older ones are deleted */
+};
+#define AUDIT_CONFIG_DEFAULT                                                                       \
+	((struct audit_config){.fsync = AUDIT_FSYNC_NEVER,                                         \
+		.interval_ms = 1000,                                                               \
+		.max_bytes = 64 << 20,                                                             \
+		.keep = 16})
+/* ERR_INVALID_ARGUMENT: which value, and what is accepted. */
+int audit_config_check(const struct audit_config *c, struct err *err) MUST_CHECK;
+
 /* A member of an object of its own in the line. */
 struct audit_pair {
 	const char *name;
