@@ -20,12 +20,13 @@
 #define PENDING_TIME   (5 * USEC_PER_SEC)
 #define PENDING_FRAME  64 /* the longest payload before the key was shown */
 #define BULK_MARK      (512 * KIB)
-#define INPUT_SIZE     (FRAME_HEADER + LIMIT_FRAME_PAYLOAD)
+#define INPUT_SIZE     (FRAME_HEADER + LIMIT_FRAME_PAYLOAD + AUTH_SEAL)
 #define OUTPUT_COMPACT (64 * KIB)
 /* How often a stream whose other end has gone is looked at again. */
 #define STREAM_RETRY (200 * USEC_PER_MSEC)
 /* By which a CHALLENGE is found among other bytes: its header and the sync marker. */
 #define CHALLENGE_HEAD (FRAME_HEADER + AUTH_SYNC)
+static uint8_t challenge_head[CHALLENGE_HEAD];
 
 enum conn_state { CONN_WAIT_CHALLENGE, CONN_WAIT_CONFIRM, CONN_UP };
 
@@ -36,6 +37,9 @@ struct conn {
 	enum conn_state state;
 	int fd;
 	uint8_t expected[SHA256_SIZE];
+	uint8_t seal[AUTH_SEAL];            /* torn: follows each frame once the link is up */
+	uint8_t recent[CHALLENGE_HEAD - 1]; /* torn: the last bytes of all that came */
+	size_t n_recent;
 	uint8_t *in;
 	size_t in_len;
 	struct buf out;
@@ -72,7 +76,7 @@ static struct conn *conn_new(int fd, void (*ready)(struct source *s, uint32_t ev
 	c->fd = fd;
 	c->source = (struct source){.fd = -1, .ready = ready};
 	/* Only the pages that bytes reach are ever touched. */
-	c->in = xmalloc(INPUT_SIZE);
+	c->in = xmalloc(INPUT_SIZE + CHALLENGE_HEAD);
 	buf_init(&c->out, LIMIT_LINK_OUT_QUEUE);
 	list_init(&c->node);
 	timer_init(&c->deadline, on_deadline);
@@ -225,6 +229,7 @@ static bool handshake(struct conn *c, const struct frame *f)
 		id_random(proof, AUTH_NONCE);
 		auth_agent_mac(self.key, nonce_b, proof, proof + AUTH_NONCE);
 		auth_broker_mac(self.key, proof, nonce_b, c->expected);
+		auth_seal(self.key, nonce_b, c->seal);
 		conn_queue(c, FRAME_PROOF, 0, 0, proof, sizeof(proof));
 		c->state = CONN_WAIT_CONFIRM;
 		return true;
@@ -234,6 +239,19 @@ static bool handshake(struct conn *c, const struct frame *f)
 		return false;
 	become_up(c);
 	return true;
+}
+
+/* As frame_parse(), with the seal where there is one. */
+static ssize_t parse(const struct conn *c, const uint8_t *p, size_t n, struct frame *ret)
+{
+	bool sealed = c->torn && c->state == CONN_UP;
+	ssize_t r = frame_parse(p, n, ret);
+	if (r <= 0 || !sealed)
+		return r;
+	size_t end = (size_t)r + AUTH_SEAL;
+	if (n < end)
+		return 0;
+	return id_equal(p + r, c->seal, AUTH_SEAL) ? (ssize_t)end : -EPROTO;
 }
 
 /* False where the peer is to be dropped. */
@@ -246,7 +264,7 @@ static bool take_frames(struct conn *c)
 		if (c->state != CONN_UP && n >= FRAME_HEADER && wire_get32(p + 8) > PENDING_FRAME)
 			return false;
 		struct frame f;
-		ssize_t r = frame_parse(p, n, &f);
+		ssize_t r = parse(c, p, n, &f);
 		if (r < 0)
 			return false;
 		if (r == 0)
@@ -341,46 +359,55 @@ static void conn_lost(struct conn *c)
 
 /* ---- one stream that tears (docs/agent-protocol.md, "Handshake") ---- */
 
-/* Where the last CHALLENGE begins in what has come, of which the first n_old were looked at before;
- * NULL: nowhere yet. */
-static uint8_t *find_challenge(const struct conn *c, size_t n_old)
+/* How many of the n bytes that have just come stand before the end of the last CHALLENGE's head
+ * among all that came, whatever they were taken for; -1: there is none that ends in them. */
+static ssize_t find_challenge(struct conn *c, const uint8_t *p, size_t n)
 {
-	uint8_t head[CHALLENGE_HEAD];
-	size_t from = n_old < CHALLENGE_HEAD ? 0 : n_old - (CHALLENGE_HEAD - 1);
-	frame_header(head, FRAME_CHALLENGE, 0, 0, AUTH_CHALLENGE);
-	memcpy(head + FRAME_HEADER, auth_sync, AUTH_SYNC);
-	uint8_t *last = NULL;
-	for (uint8_t *at; (at = memmem(c->in + from, c->in_len - from, head, sizeof(head)));) {
-		last = at;
-		from = (size_t)(at - c->in) + 1;
-	}
-	return last;
+	uint8_t seam[2 * (CHALLENGE_HEAD - 1)];
+	ssize_t found = -1;
+	size_t fresh = MIN(n, CHALLENGE_HEAD - 1), len = c->n_recent + fresh;
+	memcpy(seam, c->recent, c->n_recent);
+	memcpy(seam + c->n_recent, p, fresh);
+	const uint8_t *at = memmem(
+		seam, len, challenge_head, CHALLENGE_HEAD); /* longer than half: one at most */
+	if (at)
+		found = at + CHALLENGE_HEAD - (seam + c->n_recent);
+	for (const uint8_t *from = p;
+		(at = memmem(from, (size_t)(p + n - from), challenge_head, CHALLENGE_HEAD));
+		from = at + 1)
+		found = at + CHALLENGE_HEAD - p;
+	const uint8_t *last = n < sizeof(c->recent) ? seam : p;
+	len = n < sizeof(c->recent) ? len : n;
+	c->n_recent = MIN(len, sizeof(c->recent));
+	memmove(c->recent, last + len - c->n_recent, c->n_recent);
+	return found;
 }
 
-static void drop_input(struct conn *c, size_t n)
+/* A CHALLENGE's head has come, and of what stands behind it n bytes. */
+static void stream_begin(struct conn *c, const uint8_t *p, size_t n)
 {
-	c->in_len -= n;
-	memmove(c->in, c->in + n, c->in_len);
+	if (c->state != CONN_WAIT_CHALLENGE)
+		stream_restart(c);
+	memmove(c->in + CHALLENGE_HEAD, p, n);
+	memcpy(c->in, challenge_head, CHALLENGE_HEAD);
+	c->in_len = CHALLENGE_HEAD + n;
+	c->begun = true;
+	timer_set(&c->deadline, PENDING_TIME);
 }
 
-/* Bytes have come. Whatever they seem to be, a CHALLENGE among them begins a new link. */
-static void stream_input(struct conn *c, size_t n_old)
+/* n bytes have come behind the others. */
+static void stream_input(struct conn *c, size_t n)
 {
-	uint8_t *found = find_challenge(c, n_old);
-	if (found) {
-		if (c->state != CONN_WAIT_CHALLENGE)
-			stream_restart(c);
-		drop_input(c, (size_t)(found - c->in));
-		c->begun = true;
-		timer_set(&c->deadline, PENDING_TIME);
-	}
+	const uint8_t *p = c->in + c->in_len;
+	ssize_t found = find_challenge(c, p, n);
+	c->in_len += n;
+	if (found >= 0)
+		stream_begin(c, p + found, n - (size_t)found);
 	if (c->begun && take_frames(c))
 		return;
 	if (c->begun)
 		conn_lost(c);
-	/* Nothing of it is a frame; its end may be the beginning of a CHALLENGE. */
-	if (c->in_len >= CHALLENGE_HEAD)
-		drop_input(c, c->in_len - (CHALLENGE_HEAD - 1));
+	c->in_len = 0; /* nothing of it is a frame */
 }
 
 static void on_stream_retry(struct timer *t)
@@ -399,15 +426,13 @@ static void on_stream(struct source *s, uint32_t events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) { /* nobody is at the other end: until somebody is */
-		c->in_len = 0;
+		c->in_len = c->n_recent = 0;
 		stream_restart(c);
 		loop_remove(&c->source);
 		timer_set(&c->retry, STREAM_RETRY);
 		return;
 	}
-	size_t n_old = c->in_len;
-	c->in_len += (size_t)n;
-	stream_input(c, n_old);
+	stream_input(c, (size_t)n);
 	if (c->state != CONN_UP) {
 		conn_write(c);
 		if (c->broken)
@@ -497,6 +522,8 @@ int uplink_stream(struct config *c, int stream_fd, const char *const *features,
 	int r = init(c, features, events);
 	struct conn *s = conn_new(stream_fd, on_stream);
 	s->torn = true;
+	frame_header(challenge_head, FRAME_CHALLENGE, 0, 0, AUTH_CHALLENGE);
+	memcpy(challenge_head + FRAME_HEADER, auth_sync, AUTH_SYNC);
 	timer_init(&s->retry, on_stream_retry);
 	if (r == 0)
 		r = fd_set_nonblock(stream_fd, true);

@@ -49,7 +49,8 @@ struct link {
 	int fd;
 	int polled; /* events that poll waits for */
 	enum link_state state;
-	bool tears; /* see link_tears() */
+	bool tears;              /* see link_tears() */
+	uint8_t seal[AUTH_SEAL]; /* tears: follows every frame but the handshake's */
 	size_t skipped;
 	bool found;    /* another broker's link was ready before */
 	bool lost;     /* nothing goes out any more; why says why */
@@ -160,11 +161,12 @@ static void send_frame(struct link *l, uint8_t type, uint16_t flags, uint32_t st
 		{h, sizeof(h)},
 		{(void *)head, head_n},
 		{(void *)body, body_n},
+		{l->seal, l->tears ? AUTH_SEAL : 0},
 	};
 	l->stats.frames_out++;
 	if (type == FRAME_CHALLENGE || type == FRAME_CONFIRM) {
 		size_t n = 0;
-		int r = link_out_now(&l->out, iov, ARRAY_SIZE(iov), &n);
+		int r = link_out_now(&l->out, iov, ARRAY_SIZE(iov) - 1, &n);
 		if (r == 0 && n != sizeof(h) + head_n + body_n)
 			r = -EAGAIN; /* 60 bytes do not fit into an empty socket */
 		check_sent(l, r);
@@ -619,6 +621,7 @@ void link_found(struct link *l)
 void link_tears(struct link *l)
 {
 	l->tears = true;
+	auth_seal(l->key, l->nonce, l->seal);
 }
 
 uv_loop_t *link_loop(const struct link *l)

@@ -25,3 +25,13 @@ void auth_broker_mac(const uint8_t key[static AUTH_KEY], const uint8_t nonce_a[s
 {
 	mac(key, "scb broker v1", nonce_a, nonce_b, ret_mac);
 }
+
+void auth_seal(const uint8_t key[static AUTH_KEY], const uint8_t nonce_b[static AUTH_NONCE],
+	uint8_t ret_seal[static AUTH_SEAL])
+{
+	static const char label[] = "scb frame v1";
+	struct hmac_part parts[] = {{label, sizeof(label) - 1}, {nonce_b, AUTH_NONCE}};
+	uint8_t whole[SHA256_SIZE];
+	sha256_hmac(key, AUTH_KEY, parts, 2, whole);
+	memcpy(ret_seal, whole, AUTH_SEAL);
+}

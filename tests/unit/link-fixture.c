@@ -153,16 +153,23 @@ void peer_credit(struct fixture *fx, uint32_t stream, uint32_t n)
 }
 
 /* The next frame from the broker; false where there is none. Its payload is valid until the next
- * call. */
+ * call. Where the link is sealed, every frame but the handshake's must have that seal. */
 bool peer_next(struct fixture *fx, struct frame *f)
 {
 	static uint8_t hold[FRAME_HEADER + LIMIT_FRAME_PAYLOAD];
 	for (;;) {
 		ssize_t size = fx->in.len ? frame_parse(fx->in.data, fx->in.len, f) : 0;
 		assert_true(size >= 0);
+		bool sealed = fx->sealed && size > 0 && f->type > FRAME_HELLO;
+		if (sealed && fx->in.len < (size_t)size + AUTH_SEAL)
+			size = 0;
 		if (size > 0) {
 			memcpy(hold, fx->in.data, (size_t)size);
 			f->payload = hold + FRAME_HEADER;
+			if (sealed) {
+				assert_memory_equal(fx->in.data + size, fx->seal, AUTH_SEAL);
+				size += AUTH_SEAL;
+			}
 			buf_consume(&fx->in, (size_t)size);
 			return true;
 		}
@@ -198,6 +205,7 @@ void peer_proof(struct fixture *fx, bool spoil)
 	assert_int_equal(f.type, FRAME_CHALLENGE);
 	assert_int_equal(f.len, AUTH_CHALLENGE);
 	assert_memory_equal(f.payload, auth_sync, AUTH_SYNC);
+	auth_seal(fx->key, f.payload + AUTH_SYNC, fx->seal);
 	auth_agent_mac(fx->key, f.payload + AUTH_SYNC, proof, proof + AUTH_NONCE);
 	proof[AUTH_NONCE + 5] ^= spoil;
 	peer_frame(fx, FRAME_PROOF, 0, 0, proof, sizeof(proof));

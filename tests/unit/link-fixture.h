@@ -22,6 +22,8 @@ struct fixture {
 	int peer;
 	struct buf in; /* what the broker has sent and the peer not yet looked at */
 	uint8_t key[AUTH_KEY];
+	bool sealed; /* it tears: what comes behind the handshake has this */
+	uint8_t seal[AUTH_SEAL];
 	unsigned ready, lost, events;
 	struct err why;
 	struct link_hello hello;

@@ -64,6 +64,7 @@ static void the_marker_is_never_sent_whole(void **state)
 	uint8_t data[100];
 	_cleanup_buf_ struct buf got = BUF_INIT(KIB), body = BUF_INIT(KIB);
 	link_tears(fx->link);
+	fx->sealed = true;
 	peer_up(fx);
 	memset(data, 'x', sizeof(data));
 	memcpy(data, auth_sync, AUTH_SYNC);
