@@ -11,6 +11,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 import peer  # noqa: E402
+import redact  # noqa: E402
 import report  # noqa: E402
 import scb  # noqa: E402
 import space  # noqa: E402
@@ -30,6 +31,7 @@ GROUPS = {
     "sessions": space.sessions,
     "output": space.output,
     "size": space.size,
+    "redact": redact.redact,
 }
 
 

@@ -87,6 +87,12 @@
 #define LIMIT_SECRET_EXEC_S    10
 #define LIMIT_SECRET_EXEC_ARGS 32
 
+/* What is looked for in every text that leaves for a principal: LIMIT_SECRETS, with all their
+ * values. */
+#define LIMIT_REDACT_VALUES (LIMIT_SECRETS * LIMIT_SECRET_VALUES)
+/* The table for that, in memory that is never in swap: 22 KiB of secrets in all their forms. */
+#define LIMIT_REDACT_TABLE (4 * MIB)
+
 /* ---- what the model is given ---- */
 /* stdout and stderr of one answer; a model's tool result is cut near 25,000 tokens. */
 #define LIMIT_ANSWER_TEXT (24 * KIB)

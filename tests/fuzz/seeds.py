@@ -132,6 +132,11 @@ SEEDS = {
         [(1, json.dumps({**FRONT_HELLO, "kind": "control"}).encode()), (4, b'{"op":"leave","build":"9.9.9"}')],
         [(1, json.dumps({**FRONT_HELLO, "limits": ["memory=2G"], "mounts": [{"name": "a", "source": "/a"}]}).encode())],
     )] + [b"\0\0\0\x44" + b'B{"build":"1","pid":1,"error":"conflict","text":"x","retry":true}xx'],
+    "redact": [
+        b"\x00\x04s3cr3t-t0ken" + bytes(b for i in range(60) for b in (ord(" "), 0xF0, i)),
+        b"\x01\x00abcdefgh\x02efghijkl99" + bytes(b for i in range(0, 250, 3) for b in (0xF3, i, i % 5, i % 13)),
+        b"\x02\x00aaaaaaaa\x01aaaabaaab\x06a/b+c d\"e'f\\g\n" + b"aaaaaaaaaaab" * 9 + bytes((0xF1, 9, 2, 0xF2, 30, 8)) * 20,
+    ],
     "exec": [
         b"\x01" + b"".join(tlv(t, v) for t, v in STATUS),
         b"\x00\xff" + b"".join(short(END, i, *[short_tlv(t, v) for t, v in STATUS], code=0) for i in range(1, 22)),
