@@ -10,6 +10,7 @@
 #include "files/outputs.h"
 #include "mcp/build.h"
 #include "mcp/server.h"
+#include "policy/watch.h"
 #include "provider/provider.h"
 #include "session/session.h"
 #include "store/store.h"
@@ -50,6 +51,22 @@ static int open_store(struct parts *p, struct err *err)
 	return store_file_open(dir, &p->store, err);
 }
 
+/* Which policy is in force. */
+static int audit_policy(
+	const struct parts *p, const char *event, const char *detail, struct err *err)
+{
+	const char *path = policy_path(p->policy);
+	_cleanup_free_ char *text = xasprintf(
+		"generation %llu: %s", (unsigned long long)policy_generation(p->policy), detail);
+	const struct audit_event e = {
+		.event = event,
+		.path = path ? path : "built-in",
+		.sha256 = path ? policy_sha256(p->policy) : NULL,
+		.detail = text,
+	};
+	return audit_event(p->audit, &e, err);
+}
+
 static int open_audit(struct parts *p, struct err *err)
 {
 	_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", p->state);
@@ -57,7 +74,34 @@ static int open_audit(struct parts *p, struct err *err)
 	if (r < 0)
 		return r;
 	const struct audit_event e = {.event = "broker.start", .detail = build.version};
-	return audit_event(p->audit, &e, err);
+	r = audit_event(p->audit, &e, err);
+	return r < 0 ? r : audit_policy(p, "policy.load", "in force", err);
+}
+
+static void on_policy_changed(void *user)
+{
+	parts_reload_policy(user);
+}
+
+void parts_reload_policy(struct parts *p)
+{
+	struct err why, err;
+	int r = policy_reload(p->policy, &why);
+	if (r == 0)
+		return;
+	if (r < 0) {
+		_cleanup_free_ char *detail = xasprintf("failed, the rules stay: %s", why.text);
+		log_error("the policy stays as it was: %s", why.text);
+		r = audit_policy(p, "policy.reload", detail, &err);
+	} else {
+		log_info("policy generation %llu is in force",
+			(unsigned long long)policy_generation(p->policy));
+		r = audit_policy(p, "policy.reload", "in force", &err);
+		if (p->sessions)
+			sessions_policy_changed(p->sessions);
+	}
+	if (r < 0) /* then no call is answered either */
+		log_error("%s", err.text);
 }
 
 struct restoring {
@@ -77,7 +121,7 @@ static void open_sessions(struct parts *p)
 	struct restoring restoring = {&p->loop, p->solo};
 	const struct sessions_config config = {
 		.loop = &p->loop,
-		.policy = p->settings->policy,
+		.policy = p->policy,
 		.audit = p->audit,
 		.store = p->store,
 		.runtime_dir = p->runtime,
@@ -105,7 +149,7 @@ static void open_server(struct parts *p)
 {
 	const struct mcp_config config = {
 		.loop = &p->loop,
-		.policy = p->settings->policy,
+		.policy = p->policy,
 		.audit = p->audit,
 		.store = p->store,
 		.sessions = p->sessions,
@@ -121,6 +165,8 @@ int parts_open(struct parts *p, const struct settings *settings, bool solo, stru
 	CHECK(uv_loop_init(&p->loop) == 0);
 	int r = open_places(p, err);
 	if (r == 0)
+		r = settings_policy(settings, &p->policy, NULL, err);
+	if (r == 0)
 		r = open_audit(p, err);
 	if (r == 0)
 		r = open_store(p, err);
@@ -129,6 +175,7 @@ int parts_open(struct parts *p, const struct settings *settings, bool solo, stru
 	open_sessions(p);
 	open_outputs(p);
 	open_server(p);
+	p->watch = policy_watch_new(&p->loop, policy_source_path(p->policy), on_policy_changed, p);
 	return 0;
 }
 
@@ -136,6 +183,7 @@ void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user)
 {
 	struct sessions *all = TAKE_PTR(p->sessions);
 	CHECK(all);
+	policy_watch_close(TAKE_PTR(p->watch));
 	sessions_close(all, done, user);
 }
 
@@ -145,6 +193,7 @@ void parts_close(struct parts *p)
 	if (p->store)
 		p->store->ops->close(p->store);
 	audit_close(p->audit);
+	policy_free(p->policy);
 	if (p->runtime) {
 		paths_runtime_remove(p->runtime);
 		paths_sweep(p->runtime, sweep_one); /* what was still dying at the start */
