@@ -42,6 +42,12 @@
  * and a small file. */
 #define LIMIT_IDEMPOTENCY_KEYS 4096
 
+/* ---- HTTP ---- */
+/* A message's first line and fields: Node's and nginx's limits are 16 and 32 KiB. */
+#define LIMIT_HTTP_HEAD (32 * KIB)
+/* Fields of one head; browsers behind proxies send some 30. */
+#define LIMIT_HTTP_FIELDS 100
+
 /* ---- fronts ---- */
 /* Connections to one broker at once: every host of a user, and commands; each costs some 10 KiB. */
 #define LIMIT_FRONTS 64

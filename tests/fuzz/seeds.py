@@ -121,6 +121,17 @@ SEEDS = {
         rpc("notifications/cancelled", {"requestId": 1}, id=None) + rpc("tools/call", {"name": "x", "_meta": {"progressToken": 1}}),
         b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}\r\n\r\n[[[[]]]]\n{"a":\xff}\n' + b"[" * 100 + b"\n",
     )],
+    "http": [bytes([how]) + message for how in (0, 20) for message in (
+        b"GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi",
+    )] + [bytes([how | 1]) + message for how in (0, 20) for message in (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n\r\nuntil the end",
+        b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n",
+    )],
     "front": [front(*frames) for frames in (
         [(2, MESSAGE + rpc("ping").strip())],
         [(2, MESSAGE + call("run_code", language="python", code="1").strip()), (3, b"")],
