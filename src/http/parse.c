@@ -35,7 +35,7 @@ static int refuse(struct http_parser *p, unsigned status, const char *text)
 {
 	p->state = BROKEN;
 	if (!p->problem.status)
-		p->problem = (struct http_problem){status, text};
+		p->problem = (struct http_problem){status, text ? text : "no HTTP/1.1 message"};
 	return -EBADMSG;
 }
 

@@ -190,7 +190,7 @@ static void what_is_refused(void **state)
 		CASE("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
 		CASE("GET / HTTP/1.1\r\nHost: a/b@c\r\n\r\n", 400),
 		CASE("GET / HTTP/1.1\r\nHost:\r\n\r\n", 400),
-		CASE("GET / HTTP/1.1x\r\n" HOST "\r\n", 400),
+		CASE("GET / HTTP/1.1x\r\n" HOST "\r\n", 505),
 		CASE("GET  / HTTP/1.1\r\n" HOST "\r\n", 400),
 		CASE("GET / / HTTP/1.1\r\n" HOST "\r\n", 400),
 		CASE("GET / HTTP/2.0\r\n" HOST "\r\n", 505),
