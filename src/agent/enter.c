@@ -2,7 +2,6 @@
 #include "agent/enter.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -39,16 +38,7 @@ EXPORT int scb_enter_namespaces(const int *fds, int n, char *ret_step)
 	return 0;
 }
 
-EXPORT int scb_enter_supervisor(char *ret_step)
-{
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-		return failed(ret_step, "subreaper", -errno);
-	(void)prctl(PR_SET_NAME, "scb-supervisor", 0, 0, 0);
-	child_drop();
-	return 0;
-}
-
-EXPORT int scb_enter_confine(const void *config, size_t n, char *ret_step)
+int scb_enter_confine(const void *config, size_t n, char *ret_step)
 {
 	struct config c;
 	const char *step = NULL;

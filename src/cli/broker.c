@@ -140,9 +140,12 @@ static void let_go(struct broker *b, const char *why)
 static void on_signal(uv_signal_t *h, int number)
 {
 	struct broker *b = h->data;
-	(void)number;
 	if (b->ending)
 		return;
+	if (number == SIGHUP) {
+		parts_reload_policy(&b->parts);
+		return;
+	}
 	if (in_use(b)) {
 		let_go(b, "by a signal");
 		_exit(0);
@@ -190,7 +193,7 @@ static int open_door(struct broker *b, struct err *err)
 		.loop = &b->parts.loop,
 		.server = b->parts.server,
 		.sessions = b->parts.sessions,
-		.policy = b->parts.settings->policy,
+		.policy = b->parts.policy,
 		.outputs = b->parts.outputs_dir,
 		.state = b->parts.state,
 		.changed = on_fronts_changed,

@@ -20,6 +20,11 @@ static const char help[] =
 	"one;\n"
 	"                                --principal P (list, close): only those of P, say "
 	"uid:1000\n"
+	"  scb policy show               the rules that hold, as a policy file (docs/policy.md)\n"
+	"  scb policy check [FILE]       what is wrong with it, by line, column and key\n"
+	"  scb policy explain TOOL       may it be called, and which rule says so; or "
+	"TOOL.ACTION;\n"
+	"                                --principal P: by P instead of oneself\n"
 	"  scb doctor                    what can make sandboxes here, and what to do where it "
 	"cannot\n"
 	"  scb --help | --version\n"
@@ -32,6 +37,10 @@ static const char help[] =
 	"                         of sessions: idle_ttl_s=900, absolute_ttl_s=86400, sessions=32,\n"
 	"                         sessions_principal=8; of presented files: outputs=1G;\n"
 	"                         kept ready, with a kernel: pool=1 (0: none)\n"
+	"  --policy FILE          what may be done (of policy, too); default:\n"
+	"                         $XDG_CONFIG_HOME/scb/policy.json, else "
+	"~/.config/scb/policy.json,\n"
+	"                         else all tools; --limit may then only narrow what it gives\n"
 	"  --provider NAME        auto, bubblewrap or local; default: $BROKER_PROVIDER, else auto\n"
 	"  --state DIR            audit log, sessions, and one broker that all hosts share; "
 	"default:\n"
@@ -62,6 +71,7 @@ static const struct command {
 	{"run", cli_run},
 	{"sessions", cli_sessions},
 	{"broker", cli_broker}, /* for start.c alone: not in the help */
+	{"policy", cli_policy},
 	{"doctor", cli_doctor},
 };
 

@@ -11,6 +11,7 @@ int cli_serve(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_sessions(int argc, char **argv);
 int cli_broker(int argc, char **argv);
+int cli_policy(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
 /* Prints the help, all of it, to stdout. */

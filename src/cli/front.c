@@ -431,6 +431,7 @@ static void fill_hello(struct front *f, enum front_kind kind)
 	memcpy(h->limits, s->limits, sizeof(h->limits));
 	h->n_limits = s->n_limits;
 	h->outputs = s->outputs;
+	h->policy = s->policy;
 }
 
 int front_serve(const struct settings *settings, enum front_kind kind, int fd_out)

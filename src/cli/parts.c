@@ -1,25 +1,19 @@
 /* parts.c: see parts.h. */
 #include "cli/parts.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/audit.h"
-#include "base/clock.h"
 #include "base/fd.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "cli/paths.h"
 #include "files/outputs.h"
 #include "mcp/build.h"
 #include "mcp/server.h"
+#include "policy/watch.h"
 #include "provider/provider.h"
 #include "session/session.h"
 #include "store/store.h"
-
-#define SOLO_CHAINS_MAX 64
 
 static void sweep_one(const char *dir)
 {
@@ -57,45 +51,57 @@ static int open_store(struct parts *p, struct err *err)
 	return store_file_open(dir, &p->store, err);
 }
 
-/* A chain of its own for each solo process that runs at a time: the first that nobody writes. */
-static int open_solo_chain(struct parts *p, const char *key, struct err *err)
+/* Which policy is in force. */
+static int audit_policy(
+	const struct parts *p, const char *event, const char *detail, struct err *err)
 {
-	_cleanup_free_ char *all = xasprintf("%s/solo", p->state);
-	int r = -EBUSY;
-	if (mkdir(all, 0700) < 0 && errno != EEXIST)
-		return err_set(err, ERR_AUDIT_UNAVAILABLE, errno, "%.200s cannot be made: %s", all,
-			strerror(errno));
-	for (int i = 1; r == -EBUSY && i <= SOLO_CHAINS_MAX; i++) {
-		_cleanup_free_ char *dir = xasprintf("%s/%d", all, i);
-		_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", dir);
-		(void)!mkdir(dir, 0700); /* else audit_open() says why */
-		r = audit_open(path, key, NULL, &p->audit, err);
-	}
-	return r;
-}
-
-/* A broker that was killed a moment ago may not be quite gone. */
-static int open_broker_chain(struct parts *p, const char *key, struct err *err)
-{
-	_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", p->state);
-	int r = audit_open(path, key, NULL, &p->audit, err);
-	for (int i = 0; r == -EBUSY && i < 200; i++) {
-		clock_wait_us(5 * USEC_PER_MSEC);
-		r = audit_open(path, key, NULL, &p->audit, err);
-	}
-	return r;
+	const char *path = policy_path(p->policy);
+	_cleanup_free_ char *text = xasprintf(
+		"generation %llu: %s", (unsigned long long)policy_generation(p->policy), detail);
+	const struct audit_event e = {
+		.event = event,
+		.path = path ? path : "built-in",
+		.sha256 = path ? policy_sha256(p->policy) : NULL,
+		.detail = text,
+	};
+	return audit_event(p->audit, &e, err);
 }
 
 static int open_audit(struct parts *p, struct err *err)
 {
-	_cleanup_free_ char *key = NULL;
-	int r = paths_audit_key(&key, err);
-	if (r == 0)
-		r = p->solo ? open_solo_chain(p, key, err) : open_broker_chain(p, key, err);
+	_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", p->state);
+	int r = audit_open(path, &p->audit, err);
 	if (r < 0)
 		return r;
 	const struct audit_event e = {.event = "broker.start", .detail = build.version};
-	return audit_event(p->audit, &e, err);
+	r = audit_event(p->audit, &e, err);
+	return r < 0 ? r : audit_policy(p, "policy.load", "in force", err);
+}
+
+static void on_policy_changed(void *user)
+{
+	parts_reload_policy(user);
+}
+
+void parts_reload_policy(struct parts *p)
+{
+	struct err why, err;
+	int r = policy_reload(p->policy, &why);
+	if (r == 0)
+		return;
+	if (r < 0) {
+		_cleanup_free_ char *detail = xasprintf("failed, the rules stay: %s", why.text);
+		log_error("the policy stays as it was: %s", why.text);
+		r = audit_policy(p, "policy.reload", detail, &err);
+	} else {
+		log_info("policy generation %llu is in force",
+			(unsigned long long)policy_generation(p->policy));
+		r = audit_policy(p, "policy.reload", "in force", &err);
+		if (p->sessions)
+			sessions_policy_changed(p->sessions);
+	}
+	if (r < 0) /* then no call is answered either */
+		log_error("%s", err.text);
 }
 
 struct restoring {
@@ -115,7 +121,7 @@ static void open_sessions(struct parts *p)
 	struct restoring restoring = {&p->loop, p->solo};
 	const struct sessions_config config = {
 		.loop = &p->loop,
-		.policy = p->settings->policy,
+		.policy = p->policy,
 		.audit = p->audit,
 		.store = p->store,
 		.runtime_dir = p->runtime,
@@ -143,7 +149,7 @@ static void open_server(struct parts *p)
 {
 	const struct mcp_config config = {
 		.loop = &p->loop,
-		.policy = p->settings->policy,
+		.policy = p->policy,
 		.audit = p->audit,
 		.store = p->store,
 		.sessions = p->sessions,
@@ -159,6 +165,8 @@ int parts_open(struct parts *p, const struct settings *settings, bool solo, stru
 	CHECK(uv_loop_init(&p->loop) == 0);
 	int r = open_places(p, err);
 	if (r == 0)
+		r = settings_policy(settings, &p->policy, NULL, err);
+	if (r == 0)
 		r = open_audit(p, err);
 	if (r == 0)
 		r = open_store(p, err);
@@ -167,6 +175,7 @@ int parts_open(struct parts *p, const struct settings *settings, bool solo, stru
 	open_sessions(p);
 	open_outputs(p);
 	open_server(p);
+	p->watch = policy_watch_new(&p->loop, policy_source_path(p->policy), on_policy_changed, p);
 	return 0;
 }
 
@@ -174,6 +183,7 @@ void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user)
 {
 	struct sessions *all = TAKE_PTR(p->sessions);
 	CHECK(all);
+	policy_watch_close(TAKE_PTR(p->watch));
 	sessions_close(all, done, user);
 }
 
@@ -183,6 +193,7 @@ void parts_close(struct parts *p)
 	if (p->store)
 		p->store->ops->close(p->store);
 	audit_close(p->audit);
+	policy_free(p->policy);
 	if (p->runtime) {
 		paths_runtime_remove(p->runtime);
 		paths_sweep(p->runtime, sweep_one); /* what was still dying at the start */

@@ -13,6 +13,8 @@ struct parts {
 	uv_loop_t loop;
 	char *state, *outputs_dir, *runtime, *agent, *kernels;
 	int runtime_lock;
+	struct policy *policy;
+	struct policy_watch *watch;
 	struct audit *audit;
 	struct store *store;
 	struct outputs *outputs;
@@ -24,6 +26,9 @@ struct parts {
 /* settings are borrowed, and checked. Whatever it returns, parts_close() is needed. */
 int parts_open(
 	struct parts *p, const struct settings *settings, bool solo, struct err *err) MUST_CHECK;
+/* Reads the policy file again. What is wrong with it is logged and audited, and the rules stay as
+ * they were. */
+void parts_reload_policy(struct parts *p);
 /* Ends every session; connections are closed first, the server afterwards. done once nothing of
  * them is left. */
 void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user);

@@ -52,7 +52,7 @@ static int make_directories(const char *path, struct err *err)
 	return 0;
 }
 
-static int absolute(const char *path, char **ret, struct err *err)
+int paths_absolute(const char *path, char **ret, struct err *err)
 {
 	if (path[0] == '/') {
 		*ret = xstrdup(path);
@@ -72,7 +72,7 @@ int paths_state(const char *given, char **ret, struct err *err)
 	const char *xdg = getenv("XDG_STATE_HOME"), *h = home();
 	int r;
 	if (given) {
-		r = absolute(given, &path, err);
+		r = paths_absolute(given, &path, err);
 		if (r < 0)
 			return r;
 	} else if (xdg && xdg[0] == '/') {
@@ -92,7 +92,7 @@ int paths_state(const char *given, char **ret, struct err *err)
 int paths_outputs(const char *given, char **ret, struct err *err)
 {
 	if (given)
-		return absolute(given, ret, err);
+		return paths_absolute(given, ret, err);
 	const char *h = home();
 	if (!h)
 		return no_home(err);
@@ -100,15 +100,12 @@ int paths_outputs(const char *given, char **ret, struct err *err)
 	return 0;
 }
 
-int paths_audit_key(char **ret, struct err *err)
+char *paths_policy(void)
 {
-	const char *given = getenv("SCB_AUDIT_KEY"), *h = home();
-	if (given && given[0])
-		return absolute(given, ret, err);
-	if (!h)
-		return no_home(err);
-	*ret = xasprintf("%s/.config/scb/audit.key", h);
-	return 0;
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *h = home();
+	if (xdg && xdg[0] == '/')
+		return xasprintf("%s/scb/policy.json", xdg);
+	return h ? xasprintf("%s/.config/scb/policy.json", h) : NULL;
 }
 
 /* ---- the runtime directory ---- */

@@ -7,9 +7,11 @@
 int paths_state(const char *given, char **ret, struct err *err) MUST_CHECK;
 /* ~/scb-outputs, or given. Not made. */
 int paths_outputs(const char *given, char **ret, struct err *err) MUST_CHECK;
-/* The key of the audit log's head: $SCB_AUDIT_KEY, else ~/.config/scb/audit.key: not where the log
- * is. Not made. */
-int paths_audit_key(char **ret, struct err *err) MUST_CHECK;
+/* path, from the current directory where it is no absolute one; links in it stay. */
+int paths_absolute(const char *path, char **ret, struct err *err) MUST_CHECK;
+/* The user's own policy file: $XDG_CONFIG_HOME/scb/policy.json, else ~/.config/scb/policy.json,
+ * whether there is one or not. NULL: there is no place for it. */
+char *paths_policy(void);
 /* Of the machine's last start. */
 const char *paths_boot_id(void);
 /* A new private directory for this process's sockets and records, under $XDG_RUNTIME_DIR/scb, else

@@ -3,13 +3,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/paths.h"
 
 void settings_init(struct settings *s)
 {
-	*s = (struct settings){.policy = policy_new_default()};
+	*s = (struct settings){0};
 }
 
 void settings_done(struct settings *s)
@@ -18,7 +19,7 @@ void settings_done(struct settings *s)
 		free((char *)s->mounts[i].name);
 		free((char *)s->mounts[i].source);
 	}
-	policy_free(s->policy);
+	free(s->policy);
 	free(s->outputs);
 	*s = (struct settings){0};
 }
@@ -40,7 +41,19 @@ static int set_limit(void *user, const char *value, struct err *err)
 		return err_set(err, ERR_INVALID_ARGUMENT, 0, "at most %d limits are accepted",
 			FRONT_LIMITS_MAX);
 	s->limits[s->n_limits++] = value;
-	return policy_set_limit(s->policy, value, err);
+	return policy_check_limit(value, err);
+}
+
+int settings_set_policy(struct settings *s, const char *path, struct err *err)
+{
+	free(s->policy);
+	s->policy = NULL;
+	return paths_absolute(path, &s->policy, err);
+}
+
+static int set_policy(void *user, const char *value, struct err *err)
+{
+	return settings_set_policy(user, value, err);
 }
 
 static int set_state(void *user, const char *value, struct err *err)
@@ -99,6 +112,7 @@ static int set_solo(void *user, const char *value, struct err *err)
 const struct option_def settings_options[] = {
 	{"--mount", "NAME=DIR", set_mount},
 	{"--limit", "NAME=VALUE", set_limit},
+	{"--policy", "FILE", set_policy},
 	{"--provider", "NAME", set_provider},
 	{"--state", "DIR", set_state},
 	{"--outputs", "DIR", set_outputs},
@@ -108,9 +122,29 @@ const struct option_def settings_options[] = {
 	{0},
 };
 
-int settings_check(struct settings *s, struct err *err)
+int settings_check(const struct settings *s, struct err *err)
 {
-	return policy_check_limits(s->policy, err);
+	_cleanup_free_ char *own = paths_policy();
+	if (s->policy || (own && access(own, F_OK) == 0))
+		return 0; /* the broker will see */
+	const struct policy_source src = {.limits = s->limits, .n_limits = s->n_limits};
+	struct policy *p = NULL;
+	int r = policy_open(&src, &p, NULL, err);
+	policy_free(p);
+	return r;
+}
+
+int settings_policy(const struct settings *s, struct policy **ret, struct policy_problems *problems,
+	struct err *err)
+{
+	_cleanup_free_ char *own = s->policy ? NULL : paths_policy();
+	const struct policy_source src = {
+		.path = s->policy ? s->policy : own,
+		.optional = !s->policy,
+		.limits = s->limits,
+		.n_limits = s->n_limits,
+	};
+	return policy_open(&src, ret, problems, err);
 }
 
 /* ---- as arguments ---- */
@@ -138,6 +172,7 @@ void arglist_done(struct arglist *a)
 
 void settings_broker_args(const struct settings *s, struct arglist *a)
 {
+	arglist_add_option(a, "--policy", s->policy);
 	for (size_t i = 0; i < s->n_limits; i++)
 		arglist_add_option(a, "--limit", s->limits[i]);
 	arglist_add_option(a, "--outputs", s->outputs);

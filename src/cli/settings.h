@@ -12,7 +12,7 @@ struct settings {
 	size_t n_mounts;
 	const char *limits[FRONT_LIMITS_MAX]; /* as given: NAME=VALUE */
 	size_t n_limits;
-	struct policy *policy; /* the default with these limits */
+	char *policy; /* its file, absolute; NULL: not given */
 	const char *state, *provider, *name, *log_level;
 	char *outputs; /* absolute; NULL: not given */
 	bool solo;
@@ -22,11 +22,17 @@ void settings_init(struct settings *s);
 void settings_done(struct settings *s);
 #define _cleanup_settings_ CLEANUP(settings_done)
 
-/* --mount, --limit, --provider, --state, --outputs, --name, --log-level, --solo; their user is a
- * struct settings. */
+/* --mount, --limit, --policy, --provider, --state, --outputs, --name, --log-level, --solo; their
+ * user is a struct settings. */
 extern const struct option_def settings_options[];
-/* Once all are parsed: do the limits fit together? */
-int settings_check(struct settings *s, struct err *err) MUST_CHECK;
+/* As --policy does. */
+int settings_set_policy(struct settings *s, const char *path, struct err *err) MUST_CHECK;
+/* Once all are parsed, and where no policy file has a say in it: do the limits fit together? */
+int settings_check(const struct settings *s, struct err *err) MUST_CHECK;
+/* The policy of these settings: the file given, else the user's own where there is one, else the
+ * built-in one; problems may be NULL. */
+int settings_policy(const struct settings *s, struct policy **ret, struct policy_problems *problems,
+	struct err *err) MUST_CHECK;
 
 /* An argument list, each element owned; NULL at the end. */
 struct arglist {
@@ -38,7 +44,7 @@ void arglist_add(struct arglist *a, const char *text);
 void arglist_add_option(struct arglist *a, const char *name, const char *value);
 void arglist_done(struct arglist *a);
 #define _cleanup_arglist_ CLEANUP(arglist_done)
-/* What belongs to a broker: limits, outputs, log level. */
+/* What belongs to a broker: policy, limits, outputs, log level. */
 void settings_broker_args(const struct settings *s, struct arglist *a);
 /* All, as they are to be given to `scb serve`. */
 void settings_args(const struct settings *s, struct arglist *a);

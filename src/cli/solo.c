@@ -69,8 +69,11 @@ static void begin_end(struct solo *s)
 
 static void on_signal(uv_signal_t *h, int number)
 {
-	(void)number;
-	begin_end(h->data);
+	struct solo *s = h->data;
+	if (number == SIGHUP)
+		parts_reload_policy(&s->parts);
+	else
+		begin_end(s);
 }
 
 static void on_line(void *user, const char *line, size_t n)

@@ -24,8 +24,8 @@
 /* What a broker gets of its starter's environment: what places, languages, time and the user's
  * systemd are found by. Everything else may be a secret of the host. */
 static const char *const passed[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL",
-	"LC_CTYPE", "TZ", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
-	"SCB_AGENT", "SCB_KERNELS", "SCB_UID_RANGE", "SCB_AUDIT_KEY", "ASAN_OPTIONS",
+	"LC_CTYPE", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
+	"DBUS_SESSION_BUS_ADDRESS", "SCB_AGENT", "SCB_KERNELS", "SCB_UID_RANGE", "ASAN_OPTIONS",
 	"UBSAN_OPTIONS", "LSAN_OPTIONS"};
 
 struct starting {

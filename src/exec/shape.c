@@ -331,9 +331,17 @@ static uint64_t count_newlines(const uint8_t *p, size_t n)
 	return lines;
 }
 
+static void mask(struct buf *b, bool before, bool after, const struct redacting *redacting)
+{
+	if (redacting)
+		redact_text(redacting->redactor, (char *)b->data, b->len, before, after,
+			redacting->hits);
+}
+
 /* head[0..n_head) and tail[0..n_tail) with gap bytes between them; without a gap all is in head. */
 static void shape(const uint8_t *head, size_t n_head, const uint8_t *tail, size_t n_tail,
-	uint64_t gap, uint64_t lost, size_t max, struct shape_text *ret)
+	uint64_t gap, uint64_t lost, size_t max, const struct redacting *redacting,
+	struct shape_text *ret)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(3 * (n_head + n_tail) + 2 * SHAPE_NOTE);
 	*ret = (struct shape_text){0};
@@ -343,6 +351,7 @@ static void shape(const uint8_t *head, size_t n_head, const uint8_t *tail, size_
 	}
 	if (!gap) {
 		if (take_head(&out, head, n_head, max, &ret->replaced) == n_head) {
+			mask(&out, false, false, redacting);
 			ret->text = buf_steal_str(&out);
 			return;
 		}
@@ -358,12 +367,14 @@ static void shape(const uint8_t *head, size_t n_head, const uint8_t *tail, size_
 		n_tail -= skip;
 	}
 	size_t shown_head = take_head(&out, head, n_head, max / 2, &ret->replaced);
+	mask(&out, false, true, redacting);
 	if (!gap) {
 		tail = head + shown_head;
 		n_tail = n_head - shown_head;
 	}
 	_cleanup_buf_ struct buf end = BUF_INIT(3 * n_tail + 1);
 	size_t shown_tail = take_tail(&end, tail, n_tail, max - MIN(max, out.len), &ret->replaced);
+	mask(&end, true, false, redacting);
 	ret->omitted = gap + (gap ? n_head - shown_head : 0) + (n_tail - shown_tail);
 	if (ret->omitted)
 		append_note(&out, ret->omitted, gap ? 0 : count_newlines(tail, n_tail - shown_tail),
@@ -372,16 +383,18 @@ static void shape(const uint8_t *head, size_t n_head, const uint8_t *tail, size_
 	ret->text = buf_steal_str(&out);
 }
 
-void shape_bytes(const void *p, size_t n, size_t max, struct shape_text *ret)
+void shape_bytes(const void *p, size_t n, size_t max, const struct redacting *redacting,
+	struct shape_text *ret)
 {
 	_cleanup_buf_ struct buf rows = BUF_INIT(2 * n + 1);
 	if (rows_collapse(p, n, &rows))
-		shape(rows.data, rows.len, NULL, 0, 0, 0, max, ret);
+		shape(rows.data, rows.len, NULL, 0, 0, 0, max, redacting, ret);
 	else
-		shape(p, n, NULL, 0, 0, 0, max, ret);
+		shape(p, n, NULL, 0, 0, 0, max, redacting, ret);
 }
 
-void shape_output(const struct exec_output *o, size_t max, struct shape_text *ret)
+void shape_output(const struct exec_output *o, size_t max, const struct redacting *redacting,
+	struct shape_text *ret)
 {
 	size_t have = o->head.len + o->tail.len;
 	if (o->total > have) {
@@ -390,12 +403,13 @@ void shape_output(const struct exec_output *o, size_t max, struct shape_text *re
 		const struct buf *h = &o->head, *t = &o->tail;
 		h = rows_collapse(h->data, h->len, &head) ? &head : h;
 		t = rows_collapse(t->data, t->len, &tail) ? &tail : t;
-		shape(h->data, h->len, t->data, t->len, o->total - have, o->lost, max, ret);
+		shape(h->data, h->len, t->data, t->len, o->total - have, o->lost, max, redacting,
+			ret);
 		return;
 	}
 	/* A line may go on from head to tail. */
 	_cleanup_buf_ struct buf whole = BUF_INIT(have);
 	CHECK(buf_append(&whole, o->head.data, o->head.len) == 0 &&
 		buf_append(&whole, o->tail.data, o->tail.len) == 0);
-	shape_bytes(whole.data, whole.len, max, ret);
+	shape_bytes(whole.data, whole.len, max, redacting, ret);
 }

@@ -32,6 +32,7 @@ static void call_free(struct call *c)
 	json_decref(c->structured);
 	json_decref(c->blocks);
 	buf_done(&c->text);
+	redact_hits_done(&c->hits);
 	free(c->principal);
 	free(c);
 }
@@ -106,6 +107,11 @@ const uint8_t *call_tag(
 }
 
 /* ---- the answer ---- */
+
+struct redacting call_redacting(struct call *c)
+{
+	return (struct redacting){redaction_of(c->server, c->principal), &c->hits};
+}
 
 void call_print(struct call *c, const char *fmt, ...)
 {
@@ -214,15 +220,39 @@ static json_t *good_result(struct call *c)
 	return result;
 }
 
+/* The last thing that is done to an answer. */
+static json_t *masked(struct call *c, json_t *result)
+{
+	struct redacting w = call_redacting(c);
+	redaction_mask(result, &w);
+	return result;
+}
+
+/* A line for each secret that was masked. */
+static int audit_hits(struct call *c, struct err *err)
+{
+	int r = 0;
+	for (size_t i = 0; i < c->hits.n && r == 0; i++) {
+		const struct redact_count *hit = &c->hits.counts[i];
+		_cleanup_free_ char *detail =
+			xasprintf("%s: %llu", hit->name, (unsigned long long)hit->count);
+		struct audit_event e = {.event = "redact.hit", .detail = detail, .with_next = true};
+		r = call_audit(c, &e, err);
+	}
+	return r;
+}
+
 /* Puts the end on record, then answers. */
 static void finish(struct call *c, const struct err *failed)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
 	struct mcp_conn *conn = c->conn;
 	bool answers = conn && !c->cancelled;
+	json_t *result = masked(c, failed ? error_result(c, failed) : good_result(c));
 	if (answers)
-		conn_encode_result(
-			c->id, failed ? error_result(c, failed) : good_result(c), c->modern, &out);
+		conn_encode_result(c->id, result, c->modern, &out);
+	else
+		json_decref(result);
 
 	struct err err = {0};
 	struct audit_event e = {
@@ -234,11 +264,12 @@ static void finish(struct call *c, const struct err *failed)
 		.bytes_out = out.len,
 		.detail = failed ? err_info(failed->code)->name : NULL,
 	};
-	if (call_audit(c, &e, &err) < 0) {
+	if (audit_hits(c, &err) < 0 || call_audit(c, &e, &err) < 0) {
 		log_error("%s", err.text);
 		if (answers) {
 			buf_clear(&out);
-			conn_encode_result(c->id, error_result(c, &err), c->modern, &out);
+			conn_encode_result(
+				c->id, masked(c, error_result(c, &err)), c->modern, &out);
 		}
 	}
 	uint64_t number = c->number, cancel_number = c->cancel_number;

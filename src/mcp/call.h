@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "mcp/conn.h"
 #include "mcp/protocol.h"
+#include "mcp/redaction.h"
 #include "mcp/tool.h"
 #include "session/session.h"
 
@@ -48,6 +49,7 @@ struct call {
 	bool has_exit;
 	int exit_code;
 	const char *exit_reason;
+	struct redact_hits hits; /* secrets that were masked */
 
 	struct exec_call *op; /* what will call back; NULL: nothing, or what cannot be abandoned */
 	void *state;          /* the tool's own; freed with state_free */
@@ -79,6 +81,11 @@ enum call_step { STEP_CHANGE, STEP_CANCEL };
 /* The tag of that step, made in room; NULL where nobody will deliver it again. */
 const uint8_t *call_tag(
 	const struct call *c, enum call_step step, uint8_t room[static DELIVERY_TAG]);
+
+/* What this call's texts are masked with, as it is at this moment; for as long as the loop does not
+ * go on. Whatever a tool answers is masked in the end; what it cuts or collapses it masks before.
+ */
+struct redacting call_redacting(struct call *c);
 
 /* Appends to the answer's text; what passes its maximum is dropped. */
 void call_print(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);

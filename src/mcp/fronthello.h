@@ -36,6 +36,7 @@ struct front_hello {
 	const char *limits[FRONT_LIMITS_MAX];
 	size_t n_limits;
 	const char *outputs; /* NULL: not given */
+	const char *policy;  /* its file; NULL: not given */
 	json_t *root;
 };
 /* Appends to out. ERR_INVALID_ARGUMENT where it is no text or too long. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -205,19 +206,21 @@ static bool broker_unused(const struct fronts *a)
 								 some_session, NULL));
 }
 
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return b && (strcmp(a, b) == 0 || (stat(a, &x) == 0 && stat(b, &y) == 0 &&
+						  x.st_dev == y.st_dev && x.st_ino == y.st_ino));
+}
+
 /* The first of the front's options that the broker does not hold to; NULL: none. */
 static const char *find_conflict(const struct fronts *a, const struct front_hello *h)
 {
-	for (size_t i = 0; i < h->n_limits; i++) {
-		struct err err;
-		struct policy *p = policy_copy(a->config.policy);
-		bool same = policy_set_limit(p, h->limits[i], &err) == 0 &&
-			    policy_check_limits(p, &err) == 0 &&
-			    policy_limits_equal(p, a->config.policy);
-		policy_free(p);
-		if (!same)
+	for (size_t i = 0; i < h->n_limits; i++)
+		if (!policy_holds(a->config.policy, h->limits[i]))
 			return h->limits[i];
-	}
+	if (h->policy && !same_file(h->policy, policy_path(a->config.policy)))
+		return h->policy;
 	if (h->outputs && strcmp(h->outputs, a->config.outputs) != 0)
 		return h->outputs;
 	return NULL;

@@ -7,9 +7,11 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "exec/masked.h"
 #include "exec/shape.h"
 #include "mcp/base64.h"
 #include "mcp/jsonrpc.h"
+#include "mcp/redaction.h"
 #include "mcp/remedy.h"
 
 #define PUT(...) (void)!buf_printf(text, __VA_ARGS__)
@@ -89,16 +91,17 @@ static size_t share(const struct exec_output *other)
 	return other->total < half ? (size_t)(LIMIT_ANSWER_TEXT - other->total) : half;
 }
 
-static void render_output(const struct exec_status *s, const char *name, bool is_stderr,
-	struct buf *text, json_t *structured, json_t *omitted)
+static void render_output(const struct exec_status *s, const struct render_context *ctx,
+	bool is_stderr, struct buf *text, json_t *structured, json_t *omitted)
 {
+	const char *name = is_stderr ? "stderr" : "stdout";
 	const struct exec_output *o = is_stderr ? &s->err : &s->out;
 	if (o->total == 0) {
 		set_text(structured, name, "");
 		return;
 	}
 	struct shape_text shaped = {0};
-	shape_output(o, share(is_stderr ? &s->out : &s->err), &shaped);
+	shape_output(o, share(is_stderr ? &s->out : &s->err), ctx->redacting, &shaped);
 	if (is_binary(o, shaped.replaced)) {
 		free(shaped.text);
 		PUT("%s: %llu bytes that are not text; read them with job action=read job=%s "
@@ -132,13 +135,8 @@ struct results {
 	json_t *blocks;
 	size_t text_left, inline_left, images_left;
 	unsigned figures;
+	const struct redacting *redacting;
 };
-
-static bool is_json_mime(const char *type)
-{
-	size_t n = strlen(type);
-	return n >= 4 && strcmp(type + n - 4, "json") == 0;
-}
 
 static bool is_image(const char *type)
 {
@@ -164,6 +162,13 @@ static json_t *mime_image(const struct exec_mime *m, struct results *r)
 			r->figures, m->type, size);
 		return mime_left_out(m->n);
 	}
+	const char *secret =
+		r->redacting ? redact_find(r->redacting->redactor, m->data, m->n) : NULL;
+	if (secret) {
+		PUT("figure %u: %s, %s: not shown, the secret %s stands in its bytes\n", r->figures,
+			m->type, size, secret);
+		return mime_left_out(m->n);
+	}
 	r->images_left -= m->n;
 	json_t *block = json_object();
 	json_object_set_new(block, "type", json_string("image"));
@@ -186,13 +191,15 @@ static json_t *mime_value(const struct exec_mime *m, struct results *r)
 	if (m->n > INLINE_MIME_MAX || m->n > r->inline_left || !str_utf8_valid(m->data, m->n))
 		return mime_left_out(m->n);
 	r->inline_left -= m->n;
-	if (!is_json_mime(m->type))
+	if (!exec_mime_is_json(m->type))
 		return jsonrpc_text_n(m->data, m->n);
 	json_t *v = NULL;
 	if (m->n > 0 && !jsonrpc_too_deep((const char *)m->data, m->n, LIMIT_JSON_DEPTH / 2))
 		v = json_loadb((const char *)m->data, m->n,
 			JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	return v ? v : jsonrpc_text_n(m->data, m->n);
+	if (!v)
+		return jsonrpc_text_n(m->data, m->n);
+	return r->redacting ? redaction_mask_data(v, r->redacting) : v;
 }
 
 static const struct exec_mime *find_mime(const struct exec_bundle *b, const char *type)
@@ -239,7 +246,8 @@ static void print_bundle(const struct exec_bundle *b, struct results *r)
 	}
 	if (plain && !has_image(b)) { /* "<Figure size 640x480 …>" says nothing */
 		struct shape_text shaped = {0};
-		shape_bytes(plain->data, plain->n, MIN(RESULT_TEXT_MAX, r->text_left), &shaped);
+		shape_bytes(plain->data, plain->n, MIN(RESULT_TEXT_MAX, r->text_left), r->redacting,
+			&shaped);
 		r->text_left -= MIN(strlen(shaped.text), r->text_left);
 		PUT("%s:\n%s\n", kind, shaped.text);
 		free(shaped.text);
@@ -268,8 +276,8 @@ static json_t *bundle_json(const struct exec_bundle *b, struct results *r)
 	return json_pack("{s:o}", "mime", mime);
 }
 
-static void render_results(
-	const struct exec_status *s, struct buf *text, json_t *structured, json_t *blocks)
+static void render_results(const struct exec_status *s, const struct render_context *ctx,
+	struct buf *text, json_t *structured, json_t *blocks)
 {
 	if (s->n_results == 0)
 		return;
@@ -277,7 +285,8 @@ static void render_results(
 		.blocks = blocks,
 		.text_left = RESULTS_TEXT_MAX,
 		.inline_left = INLINE_MIMES_MAX,
-		.images_left = IMAGES_MAX};
+		.images_left = IMAGES_MAX,
+		.redacting = ctx->redacting};
 	json_t *list = json_array();
 	for (size_t i = 0; i < s->n_results; i++) {
 		print_bundle(&s->results[i], &r);
@@ -286,15 +295,16 @@ static void render_results(
 	json_object_set_new(structured, "results", list);
 }
 
-static void render_error(const struct exec_status *s, struct buf *text, json_t *structured)
+static void render_error(const struct exec_status *s, const struct render_context *ctx,
+	struct buf *text, json_t *structured)
 {
 	if (!s->error_name)
 		return;
 	struct shape_text message = {0}, traceback = {0};
 	shape_bytes(s->error_message, s->error_message ? strlen(s->error_message) : 0,
-		ERROR_MESSAGE_MAX, &message);
-	shape_bytes(
-		s->traceback, s->traceback ? strlen(s->traceback) : 0, TRACEBACK_MAX, &traceback);
+		ERROR_MESSAGE_MAX, ctx->redacting, &message);
+	shape_bytes(s->traceback, s->traceback ? strlen(s->traceback) : 0, TRACEBACK_MAX,
+		ctx->redacting, &traceback);
 
 	json_t *error = json_object();
 	set_text(error, "name", s->error_name);
@@ -412,14 +422,14 @@ void render_status(const struct exec_status *s, const struct render_context *ctx
 	size_t before = text->len;
 	json_t *omitted = json_object();
 	if (s->state == JOB_DONE || s->out.total > 0 || s->err.total > 0) {
-		render_output(s, "stdout", false, text, structured, omitted);
-		render_output(s, "stderr", true, text, structured, omitted);
+		render_output(s, ctx, false, text, structured, omitted);
+		render_output(s, ctx, true, text, structured, omitted);
 	}
 	if (json_object_size(omitted) > 0)
 		json_object_set(structured, "omitted", omitted);
 	json_decref(omitted);
-	render_results(s, text, structured, blocks);
-	render_error(s, text, structured);
+	render_results(s, ctx, text, structured, blocks);
+	render_error(s, ctx, text, structured);
 	if (s->state == JOB_DONE && text->len == before)
 		PUT("(no output)\n");
 

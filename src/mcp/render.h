@@ -7,15 +7,17 @@
 #include "exec/exec.h"
 #include "mcp/schema.h"
 #include "policy/policy.h"
+#include "secret/redact.h"
 
 struct render_context {
 	const struct policy_limits *limits;
-	uint64_t timeout_us; /* that the job was started with; 0: not known here */
-	uint64_t waited_us;  /* for "still running after …" */
+	uint64_t timeout_us;               /* that the job was started with; 0: not known here */
+	uint64_t waited_us;                /* for "still running after …" */
+	const struct redacting *redacting; /* NULL: nothing is masked */
 };
 
-/* Appends to text, sets members of structured, appends image blocks; n_before of content stand
- * before the images. */
+/* s has been masked (exec/masked.h). Appends to text, sets members of structured, appends image
+ * blocks; n_before of content stand before the images. */
 void render_status(const struct exec_status *s, const struct render_context *ctx, struct buf *text,
 	json_t *structured, json_t *blocks);
 /* Members of the result, for outputSchema. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "exec/masked.h"
 #include "mcp/follow.h"
 #include "mcp/idempotency.h"
 #include "mcp/render.h"
@@ -67,10 +68,13 @@ static int record(struct call *c, const struct exec_status *status, struct err *
 static void answer_status(struct call *c, struct exec_status *status)
 {
 	const struct run *r = c->state;
+	struct redacting redacting = call_redacting(c);
+	exec_status_mask(status, &redacting);
 	const struct render_context ctx = {
 		.limits = policy_limits(c->server->config.policy, c->principal),
 		.timeout_us = r->timeout_us,
 		.waited_us = r->wait_us,
+		.redacting = &redacting,
 	};
 	render_status(status, &ctx, &c->text, c->structured, c->blocks);
 	if (status->state == JOB_DONE) {

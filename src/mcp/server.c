@@ -13,6 +13,7 @@
 #include "mcp/follow.h"
 #include "mcp/idempotency.h"
 #include "mcp/protocol.h"
+#include "mcp/redaction.h"
 #include "mcp/resources.h"
 
 /* How often calls are asked whether their client is due some news. */
@@ -23,6 +24,7 @@
 void conn_send(struct mcp_conn *c, uint64_t number, json_t *message)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
+	redaction_mask(message, &(struct redacting){redaction_of(c->server, c->principal), NULL});
 	if (jsonrpc_encode(message, &out) == 0)
 		c->transport->send(c->transport, number, (const char *)out.data, out.len);
 	else

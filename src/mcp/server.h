@@ -17,6 +17,7 @@ struct policy;
 struct session_profile;
 struct sessions;
 struct store;
+struct vault;
 
 /* Borrowed pointers live as long as the server. */
 struct mcp_config {
@@ -25,6 +26,7 @@ struct mcp_config {
 	struct audit *audit;
 	struct store *store; /* for idempotency keys; NULL: they are forgotten with the server */
 	struct sessions *sessions;    /* NULL: none can be made (tests) */
+	struct vault *vault;          /* what is masked in texts that leave; NULL: nothing */
 	struct outputs *outputs;      /* NULL: no file can be presented … */
 	const struct err *no_outputs; /* … for this reason, which tools then answer */
 };

@@ -1,235 +1,563 @@
 /* policy.c: see policy.h. */
 #include "policy/policy.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
-#include "base/mem.h"
-#include "base/str.h"
-
-/* What python, the shell and a little data need beside the file systems in memory. */
-#define MEMORY_RESERVE (64 * MIB)
-#define MEMORY_MIN     (128 * MIB)
-#define MEMORY_MAX     (1024 * GIB)
-/* A file system smaller than this holds nothing useful. */
-#define TMPFS_MIN (1 * MIB)
+#include "policy/place.h"
+#include "policy/rules.h"
+#include "wire/sha256.h"
 
 struct policy {
-	struct policy_limits limits;
-	bool workspace_set, tmp_set, shm_set; /* by hand: not scaled */
+	struct generation *now;
+	/* where it comes from; a pinned one comes from nowhere */
+	char *path;
+	bool optional;
+	char **limits;
+	size_t n_limits;
 };
 
-enum limit_kind { LIMIT_SIZE, LIMIT_COUNT };
-
-/* One settable limit: where it stands in struct policy_limits, and what is accepted. */
-struct limit_key {
-	const char *name;
-	enum limit_kind kind;
-	size_t offset;
-	uint64_t min, max;
+const struct policy_tool policy_tools[POLICY_TOOLS] = {
+	{"run_code", {"python", "shell"}},
+	{"run_command", {NULL}},
+	{"job", {"wait", "read", "search", "input", "signal", "list"}},
+	{"files", {"list", "stat", "read", "write", "edit", "search", "move", "delete", "mkdir"}},
+	{"present_output", {NULL}},
+	{"session", {"open", "info", "list", "interrupt", "restart", "fork", "close"}},
 };
 
-#define FIELD(member) offsetof(struct policy_limits, member)
-static const struct limit_key limit_keys[] = {
-	{"memory", LIMIT_SIZE, FIELD(memory), MEMORY_MIN, MEMORY_MAX},
-	{"workspace", LIMIT_SIZE, FIELD(workspace), TMPFS_MIN, MEMORY_MAX},
-	{"tmp", LIMIT_SIZE, FIELD(tmp), TMPFS_MIN, MEMORY_MAX},
-	{"shm", LIMIT_SIZE, FIELD(shm), TMPFS_MIN, MEMORY_MAX},
-	{"cpus", LIMIT_COUNT, FIELD(cpus), 1, 1024},
-	{"pids", LIMIT_COUNT, FIELD(pids), 16, 32768},
-	{"timeout_s", LIMIT_COUNT, FIELD(timeout_s), 1, LIMIT_TIMEOUT_S},
-	{"wait_s", LIMIT_COUNT, FIELD(wait_s), 1, LIMIT_WAIT_S},
-	{"idle_ttl_s", LIMIT_COUNT, FIELD(idle_ttl_s), 1, 365 * 24 * 3600},
-	{"absolute_ttl_s", LIMIT_COUNT, FIELD(absolute_ttl_s), 1, 365 * 24 * 3600},
-	{"sessions", LIMIT_COUNT, FIELD(sessions), 1, 10000},
-	{"sessions_principal", LIMIT_COUNT, FIELD(sessions_principal), 1, 10000},
-	{"pool", LIMIT_COUNT, FIELD(pool), 0, LIMIT_POOL},
-	{"outputs", LIMIT_SIZE, FIELD(outputs_bytes), MIB, MEMORY_MAX},
-};
+/* ---- generations ---- */
 
-struct policy *policy_new_default(void)
+struct generation *generation_new(void)
 {
-	struct policy *p = xcalloc(1, sizeof(*p));
-	p->limits = (struct policy_limits){
-		.memory = DEFAULT_MEMORY,
-		.workspace = DEFAULT_WORKSPACE,
-		.tmp = DEFAULT_TMP,
-		.shm = DEFAULT_SHM,
-		.cpus = DEFAULT_CPUS,
-		.pids = DEFAULT_PIDS,
-		.wait_s = DEFAULT_WAIT_S,
-		.max_wait_s = LIMIT_WAIT_S,
-		.timeout_s = DEFAULT_TIMEOUT_S,
-		.max_timeout_s = LIMIT_TIMEOUT_S,
-		.idle_ttl_s = DEFAULT_IDLE_TTL_S,
-		.absolute_ttl_s = DEFAULT_ABSOLUTE_TTL_S,
-		.sessions = LIMIT_SESSIONS,
-		.sessions_principal = LIMIT_SESSIONS_PRINCIPAL,
-		.pool = DEFAULT_POOL,
-		.outputs_bytes = LIMIT_OUTPUTS_BYTES,
-	};
+	struct generation *g = xcalloc(1, sizeof(*g));
+	g->refs = 1;
+	g->number = 1;
+	return g;
+}
+
+static struct generation *generation_ref(struct generation *g)
+{
+	g->refs++;
+	return g;
+}
+
+void generation_unref(struct generation *g)
+{
+	if (!g || --g->refs > 0)
+		return;
+	for (size_t i = 0; i < g->n_pool; i++)
+		free(g->pool[i]);
+	free(g->pool);
+	free(g->path);
+	free(g);
+}
+
+void *generation_alloc(struct generation *g, size_t n)
+{
+	void *p = xcalloc(1, MAX(n, 1U));
+	g->pool = xrealloc(g->pool, (g->n_pool + 1) * sizeof(*g->pool));
+	g->pool[g->n_pool++] = p;
 	return p;
 }
 
-struct policy *policy_copy(const struct policy *p)
+const char *generation_text(struct generation *g, const char *text)
 {
-	return xmemdup(p, sizeof(*p));
+	size_t n = strlen(text) + 1;
+	return memcpy(generation_alloc(g, n), text, n);
+}
+
+void rules_default(struct rules *r)
+{
+	*r = (struct rules){
+		.limits = limits_default(),
+		.images = true,
+		.tools_rule = "default.tools",
+		.any_mount = true,
+		.mounts_rule = "default.mounts",
+		.outputs_allowed = true,
+		.outputs = {.max_bytes = LIMIT_PRESENT_BYTES, .executable = true},
+		.outputs_rule = "default.outputs",
+	};
+	for (size_t t = 0; t < POLICY_TOOLS; t++)
+		r->allow[t][0] = "default.tools";
+}
+
+int policy_tool_find(const char *name, size_t n)
+{
+	for (int t = 0; t < POLICY_TOOLS; t++)
+		if (strlen(policy_tools[t].name) == n && memcmp(policy_tools[t].name, name, n) == 0)
+			return t;
+	return -1;
+}
+
+int policy_action_find(int tool, const char *name)
+{
+	const char *const *actions = policy_tools[tool].actions;
+	for (int a = 0; actions[a]; a++)
+		if (strcmp(actions[a], name) == 0)
+			return a;
+	return -1;
+}
+
+/* ---- limits of the command line ---- */
+
+/* One limit on one set of rules. A file's is never widened. */
+static void narrow(struct rules *r, const struct limit_key *k, uint64_t v, bool replace)
+{
+	if (!replace && v >= limits_get(&r->limits, k))
+		return;
+	limits_put(&r->limits, k, v);
+	r->given |= limits_bit(k);
+}
+
+static int apply_limits(struct generation *g, const char *const *limits, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct limit_key *k;
+		uint64_t v;
+		int r = limits_parse(limits[i], &k, &v, err);
+		if (r < 0)
+			return r;
+		narrow(&g->top, k, v, !g->path);
+		for (size_t j = 0; j < g->n_principals; j++)
+			narrow(&g->principals[j].rules, k, v, false);
+	}
+	return 0;
+}
+
+static int fit_limits(struct generation *g, struct err *err)
+{
+	int r = limits_fit(&g->top.limits, g->top.given, err);
+	for (size_t i = 0; r == 0 && i < g->n_principals; i++) {
+		struct rules *rules = &g->principals[i].rules;
+		rules->limits.sessions = g->top.limits.sessions;
+		r = limits_fit(&rules->limits, rules->given, err);
+		if (r < 0)
+			(void)err_wrap(err, "principal %.80s", g->principals[i].name);
+	}
+	return r;
+}
+
+/* ---- from a text ---- */
+
+static void hash_text(const char *text, size_t n, char ret_hex[static 65])
+{
+	static const char digits[] = "0123456789abcdef";
+	uint8_t hash[SHA256_SIZE];
+	struct sha256 s;
+	sha256_init(&s);
+	sha256_update(&s, text, n);
+	sha256_final(&s, hash);
+	for (size_t i = 0; i < sizeof(hash); i++) {
+		ret_hex[2 * i] = digits[hash[i] >> 4];
+		ret_hex[2 * i + 1] = digits[hash[i] & 15];
+	}
+	ret_hex[64] = '\0';
+}
+
+static int first_problem(const char *name, const struct policy_problems *all, struct err *err)
+{
+	const struct policy_problem *p = &all->v[0];
+	char where[40] = "";
+	if (p->line)
+		(void)snprintf(where, sizeof(where), ":%u:%u", p->line, p->column);
+	return err_set(err, ERR_INVALID_ARGUMENT, EINVAL, "policy file %.180s%s: %.120s%s%s", name,
+		where, p->path, p->path[0] ? ": " : "", p->text);
+}
+
+static int parse(const struct policy_source *src, const char *name, const char *text, size_t n,
+	struct generation **ret, struct policy_problems *problems, struct err *err)
+{
+	struct generation *g = generation_new();
+	struct err misfit = {0};
+	g->path = xstrdup(name);
+	hash_text(text, n, g->sha256);
+	if (policy_parse_text(g, text, n, problems) && fit_limits(g, &misfit) < 0)
+		policy_problem(problems, text, n, "limits", "%s", misfit.text);
+	int r = problems->n > 0 ? first_problem(name, problems, err)
+				: apply_limits(g, src->limits, src->n_limits, err);
+	if (r == 0 && src->n_limits > 0) {
+		r = fit_limits(g, err);
+		if (r < 0)
+			(void)err_wrap(err, "with the limits of the command line");
+	}
+	if (r < 0)
+		generation_unref(g);
+	else
+		*ret = g;
+	return r;
+}
+
+static int built_in(const struct policy_source *src, struct generation **ret, struct err *err)
+{
+	struct generation *g = generation_new();
+	rules_default(&g->top);
+	int r = apply_limits(g, src->limits, src->n_limits, err);
+	if (r == 0)
+		r = fit_limits(g, err);
+	if (r < 0)
+		generation_unref(g);
+	else
+		*ret = g;
+	return r;
+}
+
+/* ---- the handle ---- */
+
+static struct policy *new_policy(const struct policy_source *src, struct generation *g)
+{
+	struct policy *p = xcalloc(1, sizeof(*p));
+	p->now = g;
+	p->path = src->path ? xstrdup(src->path) : NULL;
+	p->optional = src->optional;
+	p->limits = xcalloc(MAX(src->n_limits, 1U), sizeof(*p->limits));
+	for (; p->n_limits < src->n_limits; p->n_limits++)
+		p->limits[p->n_limits] = xstrdup(src->limits[p->n_limits]);
+	return p;
+}
+
+int policy_parse(const struct policy_source *src, const char *name, const char *text, size_t n,
+	struct policy **ret, struct policy_problems *ret_problems, struct err *err)
+{
+	struct policy_problems problems = {0};
+	struct generation *g = NULL;
+	int r = parse(src, name, text, n, &g, &problems, err);
+	if (ret_problems)
+		*ret_problems = problems;
+	if (r == 0)
+		*ret = new_policy(src, g);
+	return r;
+}
+
+/* The rules of src as they are now. */
+static int load(const struct policy_source *src, struct generation **ret,
+	struct policy_problems *problems, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t n = 0;
+	if (!src->path)
+		return built_in(src, ret, err);
+	int r = policy_file_read(src->path, &text, &n, err);
+	if (r == -ENOENT && src->optional)
+		return built_in(src, ret, err);
+	if (r < 0) {
+		policy_problem(problems, NULL, 0, NULL, "%s", err->text);
+		return r;
+	}
+	return parse(src, src->path, text, n, ret, problems, err);
+}
+
+int policy_open(const struct policy_source *src, struct policy **ret,
+	struct policy_problems *ret_problems, struct err *err)
+{
+	struct policy_problems problems = {0};
+	struct generation *g = NULL;
+	int r = load(src, &g, &problems, err);
+	if (ret_problems)
+		*ret_problems = problems;
+	if (r == 0)
+		*ret = new_policy(src, g);
+	return r;
+}
+
+int policy_reload(struct policy *p, struct err *err)
+{
+	const struct policy_source src = {
+		.path = p->path,
+		.optional = p->optional,
+		.limits = (const char *const *)p->limits,
+		.n_limits = p->n_limits,
+	};
+	struct policy_problems problems = {0};
+	struct generation *g = NULL;
+	int r = load(&src, &g, &problems, err);
+	if (r < 0)
+		return r;
+	if (p->now->path && !g->path) { /* a file that is gone is no permission */
+		generation_unref(g);
+		return err_set(
+			err, ERR_NO_SUCH_FILE, ENOENT, "policy file %.200s is gone", p->path);
+	}
+	if (strcmp(g->sha256, p->now->sha256) == 0) {
+		generation_unref(g);
+		return 0;
+	}
+	g->number = p->now->number + 1;
+	generation_unref(p->now);
+	p->now = g;
+	return 1;
+}
+
+struct policy *policy_pin(const struct policy *p)
+{
+	struct policy *pinned = xcalloc(1, sizeof(*pinned));
+	pinned->now = generation_ref(p->now);
+	return pinned;
 }
 
 void policy_free(struct policy *p)
 {
+	if (!p)
+		return;
+	generation_unref(p->now);
+	for (size_t i = 0; i < p->n_limits; i++)
+		free(p->limits[i]);
+	free(p->limits);
+	free(p->path);
 	free(p);
 }
 
-/* The built-in policy allows every tool: what bounds a call is the sandbox and its limits. */
+const struct generation *policy_rules(const struct policy *p)
+{
+	return p->now;
+}
+
+const char *policy_source_path(const struct policy *p)
+{
+	return p->path;
+}
+
+const char *policy_path(const struct policy *p)
+{
+	return p->now->path;
+}
+
+const char *policy_sha256(const struct policy *p)
+{
+	return p->now->sha256;
+}
+
+uint64_t policy_generation(const struct policy *p)
+{
+	return p->now->number;
+}
+
+/* ---- decisions ---- */
+
+/* NULL: the file names others only. */
+static const struct rules *rules_for(const struct policy *p, const char *principal)
+{
+	const struct generation *g = p->now;
+	if (!principal || !g->only_named)
+		return &g->top;
+	for (size_t i = 0; i < g->n_principals; i++)
+		if (strcmp(g->principals[i].name, principal) == 0)
+			return &g->principals[i].rules;
+	return g->others;
+}
+
+/* For settings: who may do nothing has the limits of all. */
+static const struct rules *settings_for(const struct policy *p, const char *principal)
+{
+	const struct rules *r = rules_for(p, principal);
+	return r ? r : &p->now->top;
+}
+
+PRINTF_LIKE(3, 4)
+static void deny(struct policy_decision *d, const char *rule, const char *fmt, ...)
+{
+	va_list ap;
+	*d = (struct policy_decision){.rule = rule};
+	va_start(ap, fmt);
+	(void)vsnprintf(d->reason, sizeof(d->reason), fmt, ap);
+	va_end(ap);
+}
+
+static void deny_principal(struct policy_decision *d, const char *principal)
+{
+	deny(d, "principals",
+		"The policy allows nothing to %.80s (rule: principals). Whoever runs scb can name "
+		"it there.",
+		principal);
+}
+
 void policy_decide(
 	const struct policy *p, const struct policy_request *req, struct policy_decision *ret)
 {
-	(void)p;
-	(void)req;
-	*ret = (struct policy_decision){.allowed = true, .rule = "default.tools"};
-}
-
-const struct policy_limits *policy_limits(const struct policy *p, const char *principal)
-{
-	(void)principal;
-	return &p->limits;
-}
-
-/* The built-in policy has none. */
-size_t policy_secrets(
-	const struct policy *p, const char *principal, const struct policy_secret **ret)
-{
-	(void)p;
-	(void)principal;
-	*ret = NULL;
-	return 0;
-}
-
-bool policy_limits_equal(const struct policy *a, const struct policy *b)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(limit_keys); i++) {
-		const struct limit_key *k = &limit_keys[i];
-		size_t size = k->kind == LIMIT_SIZE ? sizeof(uint64_t) : sizeof(uint32_t);
-		if (memcmp((const char *)&a->limits + k->offset,
-			    (const char *)&b->limits + k->offset, size) != 0)
-			return false;
+	const struct rules *r = rules_for(p, req->principal);
+	if (!r) {
+		deny_principal(ret, req->principal);
+		return;
 	}
+	int tool = policy_tool_find(req->tool, strlen(req->tool));
+	const char *rule = tool >= 0 ? r->allow[tool][0] : NULL;
+	if (tool >= 0 && !rule && req->action) {
+		int action = policy_action_find(tool, req->action);
+		rule = action >= 0 ? r->allow[tool][action + 1] : NULL;
+	}
+	if (rule) {
+		*ret = (struct policy_decision){.allowed = true, .rule = rule};
+		return;
+	}
+	char what[100];
+	(void)snprintf(what, sizeof(what), "%.40s%s%.40s", req->tool, req->action ? "." : "",
+		req->action ? req->action : "");
+	deny(ret, r->tools_rule,
+		"The policy does not allow %s (rule: no entry of %.80s names it). Do without it; "
+		"whoever runs scb can add \"%s\" there.",
+		what, r->tools_rule, what);
+}
+
+/* Is path dir or below it, by whole components? */
+static bool below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+	if (strcmp(dir, "/") == 0)
+		return path[0] == '/';
+	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+void policy_decide_mount(const struct policy *p, const char *principal, const char *name,
+	const char *source, struct policy_decision *ret)
+{
+	const struct rules *r = rules_for(p, principal);
+	if (!r) {
+		deny_principal(ret, principal);
+		return;
+	}
+	*ret = (struct policy_decision){.allowed = true, .rule = r->mounts_rule};
+	if (r->any_mount)
+		return;
+	for (size_t i = 0; i < r->n_mounts; i++) {
+		const struct mount_rule *m = &r->mounts[i];
+		if (!below(source, m->path) || (m->name && strcmp(m->name, name) != 0))
+			continue;
+		ret->rule = m->rule;
+		return;
+	}
+	deny(ret, r->mounts_rule,
+		"The policy does not allow the mount %.64s=%.100s (rule: no entry of %.80s has "
+		"that "
+		"folder). scb is to be started without it, or whoever runs scb can add it there.",
+		name, source, r->mounts_rule);
+}
+
+void policy_decide_outputs(
+	const struct policy *p, const char *principal, struct policy_decision *ret)
+{
+	const struct rules *r = rules_for(p, principal);
+	if (!r)
+		deny_principal(ret, principal);
+	else if (r->outputs_allowed)
+		*ret = (struct policy_decision){.allowed = true, .rule = r->outputs_rule};
+	else
+		deny(ret, r->outputs_rule,
+			"The policy lets no file out (rule: %.80s is not true). Give the result as "
+			"text; whoever runs scb can allow it there.",
+			r->outputs_rule);
+}
+
+bool policy_rule_place(
+	const struct policy *p, const char *rule, unsigned *ret_line, unsigned *ret_column)
+{
+	_cleanup_free_ char *text = NULL;
+	struct place place;
+	struct err err;
+	size_t n;
+	if (!p->now->path || policy_file_read(p->now->path, &text, &n, &err) < 0 ||
+		!place_find(text, n, rule, &place))
+		return false;
+	*ret_line = place.line;
+	*ret_column = place.column;
 	return true;
 }
 
-static const struct limit_key *find_key(const char *name, size_t n)
+/* ---- settings ---- */
+
+const struct policy_limits *policy_limits(const struct policy *p, const char *principal)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(limit_keys); i++)
-		if (strlen(limit_keys[i].name) == n && memcmp(limit_keys[i].name, name, n) == 0)
-			return &limit_keys[i];
-	return NULL;
+	return &settings_for(p, principal)->limits;
 }
 
-static int unknown_key(const char *assignment, struct err *err)
+const struct policy_outputs *policy_outputs(const struct policy *p, const char *principal)
 {
-	char names[240] = "";
-	for (size_t i = 0; i < ARRAY_SIZE(limit_keys); i++) {
-		size_t used = strlen(names);
-		(void)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-			limit_keys[i].name);
+	return &settings_for(p, principal)->outputs;
+}
+
+const struct policy_rate *policy_rate(const struct policy *p, const char *principal)
+{
+	return &settings_for(p, principal)->rate;
+}
+
+bool policy_images(const struct policy *p, const char *principal)
+{
+	return settings_for(p, principal)->images;
+}
+
+size_t policy_secrets(
+	const struct policy *p, const char *principal, const struct policy_secret **ret)
+{
+	const struct rules *r = rules_for(p, principal);
+	*ret = r ? r->secrets : NULL;
+	return r ? r->n_secrets : 0;
+}
+
+const struct policy_require *policy_require(const struct policy *p)
+{
+	return &p->now->require;
+}
+
+const struct policy_audit *policy_audit(const struct policy *p)
+{
+	return &p->now->audit;
+}
+
+/* ---- a command line's limits ---- */
+
+int policy_check_limit(const char *assignment, struct err *err)
+{
+	const struct limit_key *k;
+	uint64_t v;
+	return limits_parse(assignment, &k, &v, err);
+}
+
+static bool same_limits(const struct policy_limits *a, const struct policy_limits *b)
+{
+	for (size_t i = 0; i < limit_keys_n; i++)
+		if (limits_get(a, &limit_keys[i]) != limits_get(b, &limit_keys[i]))
+			return false;
+	return true;
+}
+
+bool policy_holds(const struct policy *p, const char *assignment)
+{
+	const struct generation *g = p->now;
+	const struct limit_key *k;
+	struct err err;
+	uint64_t v;
+	if (limits_parse(assignment, &k, &v, &err) < 0)
+		return false;
+	if (g->path) {
+		bool holds = limits_get(&g->top.limits, k) <= v;
+		for (size_t i = 0; i < g->n_principals; i++)
+			holds &= limits_get(&g->principals[i].rules.limits, k) <= v;
+		return holds;
 	}
-	return err_set(err, ERR_INVALID_ARGUMENT, 0,
-		"limit \"%.60s\" is not NAME=VALUE with one of the names %s", assignment, names);
+	struct policy_limits l = g->top.limits;
+	limits_put(&l, k, v);
+	return limits_fit(&l, g->top.given | limits_bit(k), &err) == 0 &&
+	       same_limits(&l, &g->top.limits);
 }
 
-/* As it is written on the command line: in powers of 1,024. */
-static void size_text(uint64_t bytes, char ret_text[static STR_SIZE_TEXT])
+struct policy *policy_new_default(void)
 {
-	char unit = bytes % GIB == 0 ? 'G' : 'M';
-	(void)snprintf(ret_text, STR_SIZE_TEXT, "%llu%c",
-		(unsigned long long)(bytes / (unit == 'G' ? GIB : MIB)), unit);
-}
-
-static int bad_value(const struct limit_key *k, const char *value, struct err *err)
-{
-	if (k->kind == LIMIT_COUNT)
-		return err_set(err, ERR_INVALID_ARGUMENT, 0,
-			"limit %s is a whole number from %llu to %llu, not \"%.40s\"", k->name,
-			(unsigned long long)k->min, (unsigned long long)k->max, value);
-	char min[STR_SIZE_TEXT], max[STR_SIZE_TEXT];
-	size_text(k->min, min);
-	size_text(k->max, max);
-	return err_set(err, ERR_INVALID_ARGUMENT, 0,
-		"limit %s is a size from %s to %s, written like 512M or 2G, not \"%.40s\"", k->name,
-		min, max, value);
+	static const struct policy_source nowhere = {0};
+	struct generation *g = generation_new();
+	rules_default(&g->top);
+	return new_policy(&nowhere, g);
 }
 
 int policy_set_limit(struct policy *p, const char *assignment, struct err *err)
 {
-	const char *eq = strchr(assignment, '=');
-	const struct limit_key *k = eq ? find_key(assignment, (size_t)(eq - assignment)) : NULL;
-	if (!k)
-		return unknown_key(assignment, err);
-
-	uint64_t v;
-	int r = k->kind == LIMIT_SIZE ? str_to_size(eq + 1, &v) : str_to_u64(eq + 1, k->max, &v);
-	if (r < 0 || v < k->min || v > k->max)
-		return bad_value(k, eq + 1, err);
-
-	void *field = (char *)&p->limits + k->offset;
-	if (k->kind == LIMIT_SIZE)
-		*(uint64_t *)field = v;
-	else
-		*(uint32_t *)field = (uint32_t)v;
-
-	p->workspace_set |= k->offset == FIELD(workspace);
-	p->tmp_set |= k->offset == FIELD(tmp);
-	p->shm_set |= k->offset == FIELD(shm);
-	return 0;
-}
-
-/* Down to whole pages, never up: memory that is there stays where it was asked to be. */
-static uint64_t scaled(uint64_t def, uint64_t available, uint64_t wanted)
-{
-	if (available >= wanted)
-		return def;
-	return (uint64_t)((double)def * ((double)available / (double)wanted)) & ~(uint64_t)4095;
+	CHECK(!p->now->path);
+	return apply_limits(p->now, &assignment, 1, err);
 }
 
 int policy_check_limits(struct policy *p, struct err *err)
 {
-	struct policy_limits *l = &p->limits;
-	struct {
-		uint64_t *value;
-		uint64_t def;
-		bool set;
-	} parts[] = {
-		{&l->workspace, DEFAULT_WORKSPACE, p->workspace_set},
-		{&l->tmp, DEFAULT_TMP, p->tmp_set},
-		{&l->shm, DEFAULT_SHM, p->shm_set},
-	};
-
-	uint64_t fixed = MEMORY_RESERVE, wanted = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		*(parts[i].set ? &fixed : &wanted) += parts[i].set ? *parts[i].value : parts[i].def;
-
-	uint64_t available = l->memory > fixed ? l->memory - fixed : 0;
-	bool fits = l->memory >= fixed;
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		if (parts[i].set)
-			continue;
-		*parts[i].value = scaled(parts[i].def, available, wanted);
-		fits = fits && *parts[i].value >= TMPFS_MIN;
-	}
-	if (!fits) {
-		char memory[STR_SIZE_TEXT], need[STR_SIZE_TEXT];
-		size_text(l->memory, memory);
-		size_text(fixed, need);
-		return err_set(err, ERR_INVALID_ARGUMENT, 0,
-			"limits do not fit: workspace, tmp and shm as given need, with 64 MiB for "
-			"programs, %s of the memory limit of %s; raise memory or lower them",
-			need, memory);
-	}
-	if (l->sessions_principal > l->sessions)
-		l->sessions_principal = l->sessions;
-	if (l->idle_ttl_s > l->absolute_ttl_s)
-		l->idle_ttl_s = l->absolute_ttl_s;
-	return 0;
+	return fit_limits(p->now, err);
 }

@@ -213,6 +213,12 @@ void forms_each(const uint8_t *value, size_t n, form_fn fn, void *user)
 	size_t room = GROWTH * (n + 1);
 	struct form f = {.p = xmalloc(room)};
 	fn(user, value, n);
+	if (!str_utf8_valid(value, n)) {
+		_cleanup_buf_ struct buf repaired = BUF_INIT(3 * n);
+		CHECK(str_utf8_repair(&repaired, value, n, NULL) == 0);
+		fn(user, repaired.data, repaired.len);
+		explicit_bzero(repaired.data, repaired.len);
+	}
 	for (int upper = 0; upper < 2; upper++) {
 		for (size_t i = 0; i < n; i++)
 			put_hex(&f, value[i], upper);

@@ -125,15 +125,21 @@ void redact_hits_done(struct redact_hits *h)
 	*h = (struct redact_hits){0};
 }
 
-static void count_name(struct redact_hits *h, const char *name)
+static void count_name(struct redact_hits *h, const char *name, uint64_t count)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (strcmp(h->counts[i].name, name) == 0) {
-			h->counts[i].count++;
+			h->counts[i].count += count;
 			return;
 		}
 	h->counts = xrealloc(h->counts, (h->n + 1) * sizeof(*h->counts));
-	h->counts[h->n++] = (struct redact_count){xstrdup(name), 1};
+	h->counts[h->n++] = (struct redact_count){xstrdup(name), count};
+}
+
+void redact_hits_add(struct redact_hits *h, const struct redact_hits *from)
+{
+	for (size_t i = 0; i < from->n; i++)
+		count_name(h, from->counts[i].name, from->counts[i].count);
 }
 
 struct tally {
@@ -147,7 +153,7 @@ static void tally_owner(void *user, uint16_t owner)
 	struct tally *t = user;
 	uint8_t bit = (uint8_t)(1u << (owner % 8));
 	if (!(t->seen[owner / 8] & bit))
-		count_name(t->hits, t->redactor->names[owner]);
+		count_name(t->hits, t->redactor->names[owner], 1);
 	t->seen[owner / 8] |= bit;
 }
 
@@ -200,14 +206,6 @@ static void mask_broken(char *p, size_t n)
 	}
 }
 
-size_t redact_text(const struct redactor *r, char *p, size_t n, struct redact_hits *hits)
-{
-	size_t count = redact_bytes(r, p, n, hits);
-	if (count && !str_utf8_valid(p, n))
-		mask_broken(p, n);
-	return count;
-}
-
 size_t redact_piece(const struct redactor *r, void *p, size_t n, bool before, bool after,
 	struct redact_hits *hits)
 {
@@ -225,6 +223,15 @@ size_t redact_piece(const struct redactor *r, void *p, size_t n, bool before, bo
 		memset(bytes, MASK, start);
 	if (end >= REDACT_PART)
 		memset(bytes + n - end, MASK, end);
+	return count;
+}
+
+size_t redact_text(const struct redactor *r, char *p, size_t n, bool before, bool after,
+	struct redact_hits *hits)
+{
+	size_t count = redact_piece(r, p, n, before, after, hits);
+	if (r && (count || before || after) && !str_utf8_valid(p, n))
+		mask_broken(p, n);
 	return count;
 }
 

@@ -46,19 +46,28 @@ struct redact_hits {
 	size_t n;
 };
 void redact_hits_done(struct redact_hits *h);
+/* Adds what from counted to h. */
+void redact_hits_add(struct redact_hits *h, const struct redact_hits *from);
+
+/* A redactor at work for one answer; both may be NULL. */
+struct redacting {
+	const struct redactor *redactor;
+	struct redact_hits *hits;
+};
 
 /* In place, a whole text: at how many places something ended that is masked now. hits may be NULL,
  * here and below. */
 size_t redact_bytes(const struct redactor *r, void *p, size_t n, struct redact_hits *hits);
-/* The same for a text that is valid UTF-8, which it stays: where a secret ends within a character
- * all of the character is masked. */
-size_t redact_text(const struct redactor *r, char *p, size_t n, struct redact_hits *hits);
 /* As redact_bytes(), for a piece of a text whose rest cannot be looked at (dropped, or not sent):
  * what could be the end of a form at its start (before: something stood there), or the beginning
  * of one at its end (after), is masked as well, from REDACT_PART bytes on. */
 size_t redact_piece(const struct redactor *r, void *p, size_t n, bool before, bool after,
 	struct redact_hits *hits);
 #define REDACT_PART 4
+/* The same for a text that is valid UTF-8, which it stays: where a secret ends within a character
+ * all of the character is masked. */
+size_t redact_text(const struct redactor *r, char *p, size_t n, bool before, bool after,
+	struct redact_hits *hits);
 /* How many bytes at the end of what was read so far could be the beginning of a form; 0 where they
  * are fewer than REDACT_PART. Before redact_bytes(). */
 size_t redact_pending(const struct redactor *r, const void *p, size_t n);

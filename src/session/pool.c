@@ -158,6 +158,11 @@ struct session *pool_take(struct pool *p, const struct session_profile *profile)
 	return NULL;
 }
 
+void pool_policy_changed(struct pool *p)
+{
+	due_in(p, 0);
+}
+
 void pool_lost(struct pool *p)
 {
 	due_in(p, RETRY_MS);

@@ -52,6 +52,9 @@ void sessions_close(struct sessions *m, void (*done)(void *user), void *user);
  * What is held by calls is lost to them. */
 void sessions_detach(struct sessions *m, void (*done)(void *user), void *user);
 
+/* Other rules hold: TTLs and what is kept ready are looked at anew. */
+void sessions_policy_changed(struct sessions *m);
+
 /* The isolation level of the next sandbox of that profile. */
 const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile);
 

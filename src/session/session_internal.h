@@ -119,6 +119,8 @@ void pool_used(struct pool *p, const struct session_profile *profile);
 /* One that is like what sessions_open() would make, or NULL. It stays SESSION_POOLED until the
  * caller makes it a session. */
 struct session *pool_take(struct pool *p, const struct session_profile *profile);
+/* What is kept ready may be of other limits now. */
+void pool_policy_changed(struct pool *p);
 /* One of the pool has ended by itself. */
 void pool_lost(struct pool *p);
 /* What kernels can be forked from now, or NULL; asking says that one is wanted. */

@@ -680,6 +680,12 @@ static void on_timer(uv_timer_t *t)
 
 /* ---- all of them ---- */
 
+void sessions_policy_changed(struct sessions *m)
+{
+	pool_policy_changed(m->pool);
+	due_in(m, 0);
+}
+
 const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile)
 {
 	struct sandbox_spec spec;

@@ -299,7 +299,7 @@ enum wire_template {
 	TEMPLATE_HOLD = 1,
 	/* the kernel's configuration (enum wire_boot without key and id; BOOT_JOIN_FD as it is
 	 * numbered there: TEMPLATE_FIRST_FD for the first descriptor of the message, and on) →
-	 * PID, then DONE; or ERROR. With it come: the far ends of the supervisor's and the
+	 * DONE, or ERROR. With it come: the far ends of the supervisor's and the
 	 * control socket, of stdout and stderr; NAMESPACES; JOINS; those of BOOT_JOIN_FD */
 	TEMPLATE_FORK = 2,
 	TEMPLATE_NAMESPACES = 3,  /* how many to enter; that of users first */
@@ -308,7 +308,6 @@ enum wire_template {
 	TEMPLATE_AGENT = 6,       /* scb-agent, the same: the supervisor executes it */
 	TEMPLATE_TOUCH = 7,       /* 1: before READY, run what makes the first cell fast */
 	TEMPLATE_READY = 16,
-	TEMPLATE_PID = 17,  /* the supervisor's on the host; the template reaps it */
 	TEMPLATE_DONE = 18, /* the kernel is confined */
 	TEMPLATE_ERROR = 19,
 };

@@ -28,6 +28,30 @@ def draw():
     return found
 """
 
+CHILDREN = "open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read()"
+# Of the main thread: its number, and (by rseq) the processor that it runs on, as the C library has them.
+THREAD = """
+import ctypes, threading
+libc, at = ctypes.CDLL(None), ctypes.c_void_p()
+libc.prctl(40, ctypes.byref(at), 0, 0, 0)
+def runs_on(cpu):
+    os.sched_setaffinity(0, [cpu])
+    return libc.sched_getcpu() == cpu
+mine = os.sched_getaffinity(0)
+[ctypes.c_int.from_address(at.value).value == threading.get_native_id() == os.getpid(), all(map(runs_on, mine))]
+"""
+# A seccomp filter: clone() without the flag fails with EAGAIN.
+REFUSE_CLONE = """
+import ctypes, struct
+clone = 56 if os.uname().machine == 'x86_64' else 220
+rules = [(0x20, 0, 0, 0), (0x15, 0, 3, clone), (0x20, 0, 0, 16), (0x45, 1, 0, {flag}), (0x06, 0, 0, 0x5000b),
+         (0x06, 0, 0, 0x7fff0000)]
+program = ctypes.create_string_buffer(b''.join(struct.pack('=HBBI', *rule) for rule in rules))
+head = ctypes.create_string_buffer(struct.pack('=H6xQ', len(rules), ctypes.addressof(program)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, head, 0, 0) == 0
+"""
+
 
 def private_kib(pid):
     with open(f"/proc/{pid}/smaps_rollup") as f:
@@ -98,7 +122,11 @@ class Twins(Case):
         self.twin()
         self.assertEqual(self.cell(
             "try: os.wait()\nexcept ChildProcessError as e: print(e.errno)").stdout, b"10\n")
-        self.assertEqual(self.value("open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read()"), "''")
+        self.assertEqual(self.value(CHILDREN), "''")
+
+    def test_its_thread_is_known_to_the_c_library(self):
+        self.twin()
+        self.assertEqual(eval(self.value(THREAD, "k-2")), [True, True])
 
     def test_siblings_differ(self):
         self.cell(LOAD)
@@ -282,9 +310,13 @@ class Twins(Case):
         self.refused(self.fork(), "WIRE_LIMIT", "16 kernels")
 
     def test_no_process_can_be_made(self):
-        self.cell("def no(): raise BlockingIOError(11, 'Resource temporarily unavailable')\nos.fork = no")
-        self.refused(self.fork(), "WIRE_DENIED", "no process could be made")
-        self.assertEqual(self.value("x"), "5")
+        """refused at each step, and it goes on as if nothing had been"""
+        for flag, step in ((0x100, "fork the kernel"), (0, "fork a helper")):
+            self.cell(REFUSE_CLONE.format(flag=flag))
+            self.refused(self.fork(), "WIRE_DENIED", f"no process could be made: {step}: Resource temporarily")
+            self.assertEqual(self.value("x"), "5")
+            self.assertEqual(self.value(CHILDREN), "''")
+            self.assertEqual(len(self.kernels()), 1)
 
     def test_a_twin_that_dies_at_its_birth(self):
         self.cell("os.register_at_fork(after_in_child=lambda: os._exit(9))")

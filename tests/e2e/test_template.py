@@ -123,6 +123,34 @@ for path in ('/proc/self/exe', '/usr/bin/python3'):
         for x, y in zip(a, b):
             self.assertNotEqual(x, y)
 
+    def test_thread(self):
+        """its only thread has the number, and runs on the processor, that the C library says"""
+        r = self.py("""
+import ctypes, os, threading
+libc, at = ctypes.CDLL(None), ctypes.c_void_p()
+libc.prctl(40, ctypes.byref(at), 0, 0, 0)
+def runs_on(cpu):
+    os.sched_setaffinity(0, [cpu])
+    return libc.sched_getcpu() == cpu
+mine = os.sched_getaffinity(0)
+[ctypes.c_int.from_address(at.value).value == threading.get_native_id() == os.getpid(), all(map(runs_on, mine))]
+""", session=self.forked())
+        self.assertDone(r)
+        self.assertEqual("[True, True]", r.results[0]["mime"]["text/plain"])
+
+    def test_alone(self):
+        """the spare whose memory a kernel has taken over is gone: below the template there are supervisors, their
+        kernels, and the next spare"""
+        for _ in range(3):
+            self.forked()
+        mine = descendants(self.client.pid)
+        template = next(pid for pid in recorded(self.place, "t").values() if pid in mine)
+
+        def others():
+            with open(f"/proc/{template}/task/{template}/children") as f:
+                return [pid for pid in f.read().split() if "supervise" not in command_line(int(pid))]
+        self.assertTrue(until(lambda: len(others()) == 1, 5), others())
+
     def test_works(self):
         """threads, processes, pools, event loops, pictures, magics, input and later imports work in it"""
         session = self.forked()

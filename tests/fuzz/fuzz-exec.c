@@ -46,7 +46,7 @@ static void look_at_status(struct exec_status *s)
 	valid(s->traceback);
 	valid(s->kernel);
 	valid(s->command);
-	shape_output(&s->out, LIMIT_ANSWER_TEXT, &t);
+	shape_output(&s->out, LIMIT_ANSWER_TEXT, NULL, &t);
 	valid(t.text);
 	free(t.text);
 }

@@ -67,7 +67,7 @@ static void check_piece(
 /* A byte of 0xF0 and above stands for a form, or a part of one. */
 static void make_text(struct input *in, const struct naive_forms *f, struct buf *text)
 {
-	while (in->n && text->len < 2000) {
+	while (in->n && text->len < 600) {
 		uint8_t c = input_u8(in);
 		const uint8_t *p = &c;
 		size_t len = 1;

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	size_t max = input_u16(&in);
 	struct shape_text t;
-	shape_bytes(in.p, in.n, max, &t);
+	shape_bytes(in.p, in.n, max, NULL, &t);
 	check(&t, max, in.n);
 
 	struct exec_output o = {.head = BUF_INIT(MIB), .tail = BUF_INIT(MIB)};
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(buf_append(&o.head, p, n) == 0 && buf_append(&o.tail, in.p, in.n) == 0);
 	o.total = o.head.len + o.tail.len + middle;
 	o.lost = middle / 2;
-	shape_output(&o, max, &t);
+	shape_output(&o, max, NULL, &t);
 	CHECK(t.omitted >= middle);
 	check(&t, max, o.total);
 	buf_done(&o.head);

@@ -105,7 +105,7 @@ static void no_form_is_shorter_than_the_value(void **state)
 static void masks(const struct redactor *r, const char *in, const char *out)
 {
 	char *text = xstrdup(in);
-	redact_text(r, text, strlen(text), NULL);
+	redact_text(r, text, strlen(text), false, false, NULL);
 	assert_string_equal(text, out);
 	free(text);
 }

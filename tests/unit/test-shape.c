@@ -86,16 +86,16 @@ static void what_a_terminal_shows(void **state)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct shape_text t;
-		shape_bytes(rows[i].in, strlen(rows[i].in), KIB, &t);
+		shape_bytes(rows[i].in, strlen(rows[i].in), KIB, NULL, &t);
 		assert_string_equal(t.text, rows[i].out);
 		assert_true(t.omitted == 0);
 		free(t.text);
 	}
 	struct shape_text t;
-	shape_bytes("a\0b", 3, KIB, &t);
+	shape_bytes("a\0b", 3, KIB, NULL, &t);
 	assert_string_equal(t.text, "a␀b");
 	free(t.text);
-	shape_bytes("\xFF\xFE ok \xC3", 7, KIB, &t);
+	shape_bytes("\xFF\xFE ok \xC3", 7, KIB, NULL, &t);
 	assert_int_equal(t.replaced, 3);
 	free(t.text);
 }
@@ -118,7 +118,7 @@ static void long_text_is_cut_at_lines(void **state)
 	for (int i = 0; i < 10000; i++)
 		assert_int_equal(buf_printf(&b, "line %d\n", i), 0);
 	struct shape_text t;
-	shape_bytes(b.data, b.len, 2000, &t);
+	shape_bytes(b.data, b.len, 2000, NULL, &t);
 	assert_true(str_starts(t.text, "line 0\nline 1\n"));
 	assert_non_null(strstr(t.text, "\nline 9999\n"));
 	const char *note = strstr(t.text, "… ");
@@ -144,7 +144,7 @@ static void long_lines_are_cut_between_characters(void **state)
 	_cleanup_free_ char *text = repeat("é漢字🙂", 100000, &n);
 	for (size_t max = 1000; max < 1024; max++) {
 		struct shape_text t;
-		shape_bytes(text, n, max, &t);
+		shape_bytes(text, n, max, NULL, &t);
 		assert_true(str_utf8_valid(t.text, strlen(t.text)));
 		assert_null(strstr(t.text, "\xEF\xBF\xBD"));
 		assert_int_equal(t.replaced, 0);
@@ -164,7 +164,7 @@ static void progress_takes_no_room(void **state)
 		assert_int_equal(buf_printf(&b, "\r%4d of 2000", i), 0);
 	assert_int_equal(buf_append_str(&b, "\ndone\n"), 0);
 	struct shape_text t;
-	shape_bytes(b.data, b.len, KIB, &t);
+	shape_bytes(b.data, b.len, KIB, NULL, &t);
 	assert_string_equal(t.text, "2000 of 2000\ndone\n");
 	assert_true(t.omitted == 0);
 	free(t.text);
@@ -185,29 +185,29 @@ static void gaps(void **state)
 	struct shape_text t;
 	/* no gap: a line goes on from head to tail, a character too */
 	struct exec_output o = output("one\ntwo \xC3", "\xA9 three\n", 17, 0);
-	shape_output(&o, KIB, &t);
+	shape_output(&o, KIB, NULL, &t);
 	assert_string_equal(t.text, "one\ntwo é three\n");
 	assert_true(t.omitted == 0);
 	free(t.text);
 	/* a gap that breaks characters on both sides */
 	o.total = 1234017;
-	shape_output(&o, KIB, &t);
+	shape_output(&o, KIB, NULL, &t);
 	assert_string_equal(t.text, "one\ntwo \n… 1,234,002 bytes left out …\n three\n");
 	assert_true(t.omitted == 1234002);
 	assert_int_equal(t.replaced, 0);
 	o.lost = 1000;
 	free(t.text);
-	shape_output(&o, KIB, &t);
+	shape_output(&o, KIB, NULL, &t);
 	assert_non_null(strstr(t.text, "left out, 1,000 of them no longer kept …\n"));
 	free(t.text);
 	buf_done(&o.head);
 	buf_done(&o.tail);
 	o = output("", "", 0, 0);
-	shape_output(&o, KIB, &t);
+	shape_output(&o, KIB, NULL, &t);
 	assert_string_equal(t.text, "");
 	free(t.text);
 	o.total = 77; /* nothing is given of it */
-	shape_output(&o, KIB, &t);
+	shape_output(&o, KIB, NULL, &t);
 	assert_true(t.omitted == 77);
 	free(t.text);
 }
@@ -250,7 +250,7 @@ static void any_bytes(void **state)
 		assert_int_equal(buf_append(&o.head, raw, split), 0);
 		assert_int_equal(buf_append(&o.tail, raw + split, n - split), 0);
 		struct shape_text t;
-		shape_output(&o, max, &t);
+		shape_output(&o, max, NULL, &t);
 		size_t len = strlen(t.text);
 		assert_true(str_utf8_valid(t.text, len));
 		assert_harmless(t.text);

@@ -1,26 +1,27 @@
 """From the template to a kernel in a sandbox.
 
 The spare (a child of the template that has not been used) is given a connection, reads the request
-from it, enters the sandbox's namespaces and forks the first process of ours in there, which forks the
-kernel and becomes its supervisor (`scb-agent supervise PID`). The kernel confines itself with the
-agent's own code (scb-enter.so, src/agent/enter.h) before anything of a user can run.
+from it, enters the sandbox's namespaces and makes the first process of ours in there, the kernel's
+supervisor (`scb-agent supervise PID`). The spare's own memory goes to the kernel, and the spare ends
+(src/agent/birth.h): so all that can be done before a request comes is done then, and not a page is
+copied once it is there. The kernel is confined by the agent's own code before it comes back here.
 
     template ── spare ── │ ── supervisor ── kernel
      (host)              │      (in the sandbox)
 """
 
-import _ctypes
 import ast
 import ctypes
 import fcntl
 import os
+import select
 import signal
 import site
 import socket
 import sys
 import time
 
-from . import figures, ipython, reborn, supervise, wire  # noqa: F401 (a kernel could not import)
+from . import birth, figures, ipython, reborn, show, wire  # noqa: F401 (a kernel could not import)
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _CONNECTION = wire.TEMPLATE_FIRST_FD - 1
@@ -29,11 +30,7 @@ _SUPERVISOR, _CONTROL, _OUT, _ERR, _NAMESPACES = range(
     wire.TEMPLATE_FIRST_FD, wire.TEMPLATE_FIRST_FD + 5
 )
 
-_libc = _enter = None
-
-
-class Failed(Exception):
-    pass
+_libc = _library = None
 
 
 # ---- in the template ----
@@ -42,10 +39,10 @@ class Failed(Exception):
 def begin():
     """Before anything is loaded: nobody looks into this process, orphans come to it, and what its
     kernels show as their environment and command line is nothing of the host's."""
-    global _libc, _enter
+    global _libc, _library
     _libc = ctypes.CDLL(None, use_errno=True)
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    _enter = ctypes.CDLL(os.path.join(here, "scb-enter.so"))
+    _library = birth.Library(os.path.abspath(__file__ + "/../../.."))
+    _library.check()
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -82,8 +79,6 @@ def touch():
     pandas = sys.modules.get("pandas")
     if pandas is None:
         return
-    from . import show
-
     frame = pandas.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.0, 3.0], "c": [1, 2, 3]})
     frame.describe()
     frame.groupby("a").b.mean()
@@ -95,6 +90,13 @@ def touch():
 # ---- the spare ----
 
 
+def rehearse():
+    """The way to a first result, so that its memory is the spare's own by then."""
+    show.bundle(2)
+    touch()
+
+
+
 def wait_and_serve(kernel, pair):
     """The life of a spare: does not return."""
     connection = None
@@ -103,6 +105,9 @@ def wait_and_serve(kernel, pair):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.closerange(3, pair.fileno())
         os.closerange(pair.fileno() + 1, 1 << 20)
+        reborn.renew()  # nobody else will have these
+        if not select.select([pair], [], [], 0)[0]:
+            rehearse()
         # CLOEXEC: recv_fds() asks for it.
         _, fds, _, _ = socket.recv_fds(pair, 1, 1)
         if fds:
@@ -122,7 +127,7 @@ def _place_connection(fd, pair):
 
 
 def _report(connection, error):
-    text = str(error) if isinstance(error, Failed) else repr(error)
+    text = str(error) if isinstance(error, birth.Failed) else repr(error)
     try:
         if connection is not None:
             connection.send(wire.tlv(wire.TEMPLATE_ERROR, text[:500]))
@@ -136,7 +141,7 @@ class _Request:
             connection, wire.TEMPLATE_DATAGRAM, wire.TEMPLATE_FDS
         )
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-            raise Failed("the request is too large")
+            raise birth.Failed("the request is too large")
         self.config, self.kernels_dir, self.agent = b"", "", ""
         self.namespaces = self.joins = 0
         self.touch = False
@@ -159,53 +164,20 @@ class _Request:
             if fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, wire.TEMPLATE_FIRST_FD + i) != (
                 wire.TEMPLATE_FIRST_FD + i
             ):
-                raise Failed("a descriptor is in the way")
+                raise birth.Failed("a descriptor is in the way")
         os.closerange(3, _CONNECTION)
         if len(fds) < 4 + self.namespaces + self.joins or not self.config:
-            raise Failed("the request is not whole")
-
-
-def _enter_call(function, *arguments):
-    step = ctypes.create_string_buffer(64)
-    result = function(*arguments, step)
-    if result < 0:
-        raise Failed(f"{step.value.decode()}: {os.strerror(-result)}")
+            raise birth.Failed("the request is not whole")
 
 
 def _serve(kernel, connection):
+    """Returns in no process but a kernel's, and never where it has come so far."""
     request = _Request(connection)
-    fds = (ctypes.c_int * request.namespaces)(*range(_NAMESPACES, _NAMESPACES + request.namespaces))
-    _enter_call(_enter.scb_enter_namespaces, fds, request.namespaces)
-    os.closerange(_NAMESPACES, _NAMESPACES + request.namespaces)
-    pid = os.fork()
-    if pid == 0:
-        _supervise(kernel, connection, request)
-    connection.send(wire.tlv(wire.TEMPLATE_PID, pid))
-    os._exit(0)
-
-
-# ---- in the sandbox ----
-
-
-def _supervise(kernel, connection, request):
-    """The process that is the kernel's parent: does not return."""
-    try:
-        first = _NAMESPACES + request.namespaces
-        for fd in range(first, first + request.joins):
-            os.write(fd, b"0")
-            os.close(fd)
-        supervise.fork_kernel(_SUPERVISOR, request.agent)
-        _become_kernel(kernel, connection, request)
-    except BaseException as error:
-        _report(connection, error)
-    finally:
-        os._exit(1)
-
-
-def _become_kernel(kernel, connection, request):
-    """Does not return."""
-    _enter_call(_enter.scb_enter_confine, request.config, len(request.config))
-    _ctypes.dlclose(_enter._handle)  # its path is the host's
+    first = _NAMESPACES + request.namespaces
+    _library.enter_namespaces(range(_NAMESPACES, first))
+    os.closerange(_NAMESPACES, first)
+    _library.take(_SUPERVISOR, request.agent, range(first, first + request.joins), request.config)
+    _library.unload()  # its path is the host's
     control = _place_ends()
     _renew(request)
     connection.send(wire.tlv(wire.TEMPLATE_DONE, b""))
@@ -215,6 +187,9 @@ def _become_kernel(kernel, connection, request):
         touch()
     kernel.serve()
     os._exit(0)
+
+
+# ---- in the sandbox ----
 
 
 def _place_ends():
@@ -242,7 +217,6 @@ def _renew(request):
     sys.argv[:] = [""]
     sys.orig_argv[:] = [sys.executable, os.path.join(request.kernels_dir, "python", "kernel.py")]
     _forget_places(request)
-    reborn.renew()
 
 
 def _forget_places(request):

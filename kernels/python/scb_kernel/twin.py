@@ -4,10 +4,12 @@ import os
 import sys
 import threading
 
-from . import reborn, supervise, wire
+from . import paths, reborn, wire
 
 # Names that one note or refusal lists.
 LISTED = 8
+
+_birth = None
 
 
 class Refused(Exception):
@@ -98,21 +100,28 @@ def _become(kernel, control, out, err):
     kernel.send_ready()
 
 
+def _library():
+    """Loaded at first need: most kernels have no twin."""
+    global _birth
+    if _birth is None:
+        with paths.without_cwd():
+            from . import birth
+        here = sys.modules[__package__].__path__[0]  # as it is seen in the sandbox
+        _birth = birth.Library(os.path.dirname(os.path.dirname(here)))
+    return _birth
+
+
 def _fork(kernel, fds):
-    """Returns 0 in the twin, and here the pid of a process that ends soon: its end makes the
-    supervisor a child of this kernel's supervisor, instead of this kernel's own, which code could
-    wait for."""
+    """Returns 0 in the twin, and here the pid of a process that has ended: so the supervisor is a
+    child of this kernel's supervisor, instead of this kernel's own, which code could wait for."""
     supervisor, control, out, err, program = fds
     try:
-        between = os.fork()
-    except OSError as error:
+        ended = _library().twin(supervisor, program)
+    except Exception as error:
         raise Refused(f"no process could be made: {error}") from None
-    if between:
-        return between
+    if ended:
+        return ended
     try:
-        if os.fork():
-            os._exit(0)
-        supervise.fork_kernel(supervisor, program)
         os.close(program)
         _become(kernel, control, out, err)
     except BaseException:
@@ -123,14 +132,14 @@ def _fork(kernel, fds):
 def answer(kernel, fds):
     """FORK came with these descriptors: says FORKED in this kernel; in the twin it only returns, and
     the twin then reads its own cells."""
-    body, between = b"", None
+    body, ended = b"", None
     try:
         if len(fds) != 5:
             raise Refused("the agent's descriptors did not come")
         _check_threads()
         notes = _shared(_own(kernel).union(fds))
-        between = _fork(kernel, fds)
-        if between == 0:
+        ended = _fork(kernel, fds)
+        if ended == 0:
             return
         for note in notes:
             body += wire.tlv(wire.TAG_NOTE, note)
@@ -139,8 +148,8 @@ def answer(kernel, fds):
     for fd in fds:
         os.close(fd)
     kernel.channel.end_cell(wire.frame(wire.FORKED, body))
-    if between:
+    if ended:
         try:
-            os.waitpid(between, 0)
+            os.waitpid(ended, 0)
         except ChildProcessError:
             pass  # code has SIGCHLD ignored, or a handler of its own

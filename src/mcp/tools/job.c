@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "exec/masked.h"
 #include "mcp/base64.h"
 #include "mcp/render.h"
 #include "mcp/run.h"
@@ -290,8 +291,10 @@ static void on_list(void *user, struct exec_status *jobs, size_t n, const struct
 		call_fail(c, err);
 		return;
 	}
+	struct redacting redacting = call_redacting(c);
 	json_t *list = json_array();
 	for (size_t i = 0; i < n; i++) {
+		exec_status_mask(&jobs[i], &redacting);
 		render_job_line(&jobs[i], &c->text);
 		json_array_append_new(list, render_job_json(&jobs[i]));
 	}

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "exec/exec.h"
+#include "exec/masked.h"
 #include "mcp/call.h"
 #include "mcp/render.h"
 
@@ -155,8 +156,10 @@ static void on_jobs(void *user, struct exec_status *jobs, size_t n, const struct
 		call_fail(c, err);
 		return;
 	}
+	struct redacting redacting = call_redacting(c);
 	json_t *list = json_array();
 	for (size_t i = 0; i < n; i++) {
+		exec_status_mask(&jobs[i], &redacting);
 		if (jobs[i].state != JOB_DONE)
 			render_job_line(&jobs[i], &c->text);
 		json_array_append_new(list, render_job_json(&jobs[i]));
