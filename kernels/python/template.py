@@ -57,6 +57,7 @@ def warm_up(kernel):
     for name in LIBRARIES + IPYTHON:
         load(name)
     forked.touch()
+    forked.rehearse(kernel)
     figures = sys.modules.get("matplotlib.pyplot")
     if figures is not None:
         figures.figure()

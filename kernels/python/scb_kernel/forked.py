@@ -10,7 +10,6 @@ copied once it is there. The kernel is confined by the agent's own code before i
      (host)              │      (in the sandbox)
 """
 
-import ast
 import ctypes
 import fcntl
 import os
@@ -21,7 +20,7 @@ import socket
 import sys
 import time
 
-from . import birth, figures, ipython, reborn, show, wire  # noqa: F401 (a kernel could not import)
+from . import birth, figures, ipython, reborn, wire  # noqa: F401 (a kernel could not import)
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _CONNECTION = wire.TEMPLATE_FIRST_FD - 1
@@ -29,6 +28,8 @@ _CONNECTION = wire.TEMPLATE_FIRST_FD - 1
 _SUPERVISOR, _CONTROL, _OUT, _ERR, _NAMESPACES = range(
     wire.TEMPLATE_FIRST_FD, wire.TEMPLATE_FIRST_FD + 5
 )
+
+_PANDAS = "import pandas as pd; pd.DataFrame({'a': [1, 2, 3]}).a.sum()"
 
 _libc = _library = None
 
@@ -79,21 +80,26 @@ def touch():
     pandas = sys.modules.get("pandas")
     if pandas is None:
         return
+    from . import show
+
     frame = pandas.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.0, 3.0], "c": [1, 2, 3]})
     frame.describe()
     frame.groupby("a").b.mean()
     show.bundle(frame)
-    tree = ast.parse("import pandas as pd\npd.DataFrame({'a': [1, 2, 3]}).a.sum()", "<touch>")
-    exec(compile(tree, "<touch>", "exec"), {})
 
 
 # ---- the spare ----
 
 
-def rehearse():
-    """The way to a first result, so that its memory is the spare's own by then."""
-    show.bundle(2)
-    touch()
+def rehearse(kernel):
+    """The way to a first result, so that the memory that it writes to is the spare's own by then.
+    (No more than that: what only some kernels need would be memory of all.)"""
+    broker, agent = socket.socketpair()
+    for source in ("1 + 1", _PANDAS) if "pandas" in sys.modules else ("1 + 1",):
+        broker.send(wire.frame(wire.CELL, wire.tlv(wire.TAG_CODE, source)))
+    broker.shutdown(socket.SHUT_WR)
+    kernel.rehearse(agent.detach())
+    broker.close()
 
 
 
@@ -107,7 +113,7 @@ def wait_and_serve(kernel, pair):
         os.closerange(pair.fileno() + 1, 1 << 20)
         reborn.renew()  # nobody else will have these
         if not select.select([pair], [], [], 0)[0]:
-            rehearse()
+            rehearse(kernel)
         # CLOEXEC: recv_fds() asks for it.
         _, fds, _, _ = socket.recv_fds(pair, 1, 1)
         if fds:

@@ -345,6 +345,21 @@ class Kernel:
         ready += wire.tlv(wire.TAG_FEATURE, "fork")
         self.channel.end_cell(wire.frame(wire.READY, ready))
 
+    def rehearse(self, fd):
+        """Serves what is there to be read from the socket fd and leaves nothing of it behind."""
+        kept = dict(self.namespace)
+        self.attach(fd)
+        self.serve()
+        self.channel.close()
+        self.channel = wire.Channel(None, self.interrupts)
+        self.stdin.attach(self.channel)
+        self.namespace.clear()
+        self.namespace.update(kept)
+        for number in range(1, self._count + 1):
+            linecache.cache.pop(f"<cell {number}>", None)
+        self._count = 0
+        self._flags = _ALLOW_AWAIT
+
     def serve(self):
         """Until the agent closes the socket."""
         # numpy would start a thread for each CPU when it is imported, and a kernel that has threads

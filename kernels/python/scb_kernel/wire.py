@@ -129,6 +129,9 @@ class Channel:
             at += _header.size + length
         return False
 
+    def close(self):
+        self._socket.close()
+
     def readable(self):
         return bool(self._in)
 
