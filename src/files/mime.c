@@ -244,3 +244,36 @@ const char *mime_intern(const char *type)
 	}
 	return OCTETS;
 }
+
+const char *mime_packed(const uint8_t *head, size_t n)
+{
+	static const struct {
+		const char *begins;
+		size_t n;
+		const char *name;
+	} table[] = {
+		{"PK\003\004", 4, "zip"}, /* and office files, jar, npz */
+		{"PK\005\006", 4, "zip"},
+		{"\x1f\x8b", 2, "gzip"},
+		{"BZh", 3, "bzip2"},
+		{"\xfd"
+		 "7zXZ",
+			5, "xz"},
+		{"\x28\xb5\x2f\xfd", 4, "zstd"},
+		{"\x04\x22\x4d\x18", 4, "lz4"},
+		{"7z\xbc\xaf\x27\x1c", 6, "7z"},
+		{"Rar!\x1a\x07", 6, "rar"},
+		{"PAR1", 4, "parquet"},
+		{"ARROW1", 6, "arrow"},
+		{"ORC", 3, "orc"},
+		{"\x89HDF\r\n\x1a\n", 8, "hdf5"},
+		{"Obj\x01", 4, "avro"},
+		{"%PDF-", 5, "pdf"},
+		{"\x89PNG\r\n\x1a\n", 8, "png"},
+		{"wOF2", 4, "woff2"},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (n >= table[i].n && memcmp(head, table[i].begins, table[i].n) == 0)
+			return table[i].name;
+	return NULL;
+}

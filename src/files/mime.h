@@ -19,3 +19,7 @@ struct mime {
 struct mime mime_of(const char *name, const void *head, size_t n_head, bool utf8, mode_t mode);
 /* The static text equal to type; "application/octet-stream" where the table has none. */
 const char *mime_intern(const char *type);
+
+/* What the first bytes say of a file whose contents are packed, so that no text can be found in it
+ * as it is: "zip", "gzip", …; NULL: it is none. */
+const char *mime_packed(const uint8_t *head, size_t n);

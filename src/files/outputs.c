@@ -18,6 +18,7 @@
 #include "files/path.h"
 #include "files/meta.h"
 #include "files/shelf.h"
+#include "secret/redact.h"
 
 struct outputs {
 	struct shelf shelf;
@@ -48,6 +49,9 @@ struct outputs_call {
 	bool not_utf8;
 	uint8_t rest[4]; /* of a character that the next piece ends */
 	size_t n_rest;
+	/* is a secret in it? */
+	struct redactor *redactor;
+	struct redact_search search;
 };
 
 void output_done(struct output *o)
@@ -114,6 +118,7 @@ static void call_free(struct outputs_call *c)
 	list_remove(&c->calls);
 	shelf_draft_done(&c->draft);
 	output_done(&c->out);
+	redactor_unref(c->redactor);
 	free(c->principal);
 	free(c);
 	outputs_drop(o);
@@ -187,6 +192,8 @@ static int on_piece(void *user, const uint8_t *p, size_t n)
 		c->over_quota = true;
 		return -EDQUOT;
 	}
+	if (redact_search_feed(&c->search, p, n))
+		return -EACCES; /* on_fetched() says why */
 	size_t head = MIN(n, MIME_HEAD - c->n_head);
 	memcpy(c->head + c->n_head, p, head);
 	c->n_head += head;
@@ -201,6 +208,11 @@ static void on_fetched(void *user, struct files_result *r, const struct err *err
 	c->fetch = NULL;
 	if (c->over_quota) {
 		(void)shelf_over_quota(&c->outputs->shelf, c->used, &c->err);
+	} else if (c->search.name) {
+		(void)err_set(&c->err, ERR_FILE_REFUSED, EACCES,
+			"%.200s is not handed over: the secret %s stands in it, from byte %llu on; "
+			"a file is never changed on its way out, so write it without the secret",
+			c->out.name, c->search.name, (unsigned long long)c->search.offset);
 	} else if (err) {
 		c->err = *err;
 	} else {
@@ -209,6 +221,8 @@ static void on_fetched(void *user, struct files_result *r, const struct err *err
 		c->out.mime_type = m.type;
 		c->out.text = m.text;
 		c->out.executable = m.runs;
+		if (c->redactor)
+			c->out.unread = mime_packed(c->head, c->n_head);
 		id_hex(r->sha256, sizeof(r->sha256), c->out.sha256);
 	}
 	finish(c);
@@ -266,6 +280,18 @@ static int check_workspace(const char *path, struct err *err)
 		(int)strcspn(name, "/"), name);
 }
 
+/* What goes out beside the bytes. */
+static int check_words(
+	const struct redactor *r, const char *what, const char *words, struct err *err)
+{
+	const char *secret = words ? redact_find(r, words, strlen(words)) : NULL;
+	if (!secret)
+		return 0;
+	return err_set(err, ERR_FILE_REFUSED, EACCES,
+		"the file is not handed over: the secret %s stands in its %s; give it another one",
+		secret, what);
+}
+
 struct outputs_call *outputs_present(struct outputs *o, struct files *f,
 	const struct outputs_wish *wish, outputs_present_fn done, void *user)
 {
@@ -277,6 +303,8 @@ struct outputs_call *outputs_present(struct outputs *o, struct files *f,
 	c->user = user;
 	c->principal = xstrdup(wish->principal);
 	c->again = wish->again && wish->id;
+	c->redactor = redactor_ref(wish->redactor);
+	c->search = (struct redact_search){.redactor = c->redactor};
 	c->draft = SHELF_DRAFT_INIT;
 	list_append(&o->calls, &c->calls);
 	if (wish->id)
@@ -287,7 +315,9 @@ struct outputs_call *outputs_present(struct outputs *o, struct files *f,
 	c->out.title = clean_title(wish->title);
 	c->out.created_us = clock_realtime_us();
 	if (files_path(f, wish->path, &c->out.source_path, &c->err) == 0 &&
-		check_workspace(c->out.source_path, &c->err) == 0) {
+		check_workspace(c->out.source_path, &c->err) == 0 &&
+		check_words(c->redactor, "path", c->out.source_path, &c->err) == 0 &&
+		check_words(c->redactor, "title", wish->title, &c->err) == 0) {
 		const char *slash = strrchr(c->out.source_path, '/');
 		c->out.name = xstrdup(slash ? slash + 1 : c->out.source_path);
 		if (name_check(c->out.name, &c->err) == 0)

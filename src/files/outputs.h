@@ -14,6 +14,7 @@
 #include "files/files.h"
 
 struct outputs;
+struct redactor;
 
 /* dir is made (0700) where it is missing. */
 int outputs_open(const char *dir, struct outputs **ret, struct err *err) MUST_CHECK;
@@ -33,6 +34,8 @@ struct output {
 	char sha256[2 * SHA256_SIZE + 1];
 	const char *mime_type; /* from name and first bytes; own small table */
 	bool text;             /* all of it is UTF-8: may be given as text in resources/read */
+	const char *unread; /* "zip", "gzip", …: packed, so that no secret was looked for in it;
+			     * NULL: one was, or none is known */
 	bool executable; /* opening it would run something (scripts, binaries, HTML, office macros,
 			    .desktop, …), or it was executable in the sandbox */
 };
@@ -44,13 +47,15 @@ struct outputs_call;
 /* What a presentation is called, and for whom: all borrowed. */
 struct outputs_wish {
 	const char *principal, *session;
-	const char *path;  /* in the workspace */
-	const char *title; /* NULL: none */
-	const char *id;    /* "o-…"; NULL: a new one */
-	bool again;        /* it may have been put there before, under this id: then that is it */
+	const char *path;                /* in the workspace */
+	const char *title;               /* NULL: none */
+	const char *id;                  /* "o-…"; NULL: a new one */
+	const struct redactor *redactor; /* secrets that refuse a file; NULL: none is known */
+	bool again; /* it may have been put there before, under this id: then that is it */
 };
 /* Copies path out of the sandbox while hashing; refuses what files_fetch() refuses, names that
- * cannot be carried safely, and what passes the principal's quota. Calls back once, from the loop.
+ * cannot be carried safely, what passes the principal's quota, and what has a secret in its bytes,
+ * path or title. Calls back once, from the loop.
  *
  * Pieces are written from the loop, as they come (≤ 256 KiB, into the page cache); what can take
  * long, making directories, fsync, renaming and removing, is done by libuv's threads. */

@@ -87,11 +87,12 @@ int redactor_new(
 	return 0;
 }
 
-struct redactor *redactor_ref(struct redactor *r)
+struct redactor *redactor_ref(const struct redactor *r)
 {
-	if (r)
-		r->refs++;
-	return r;
+	struct redactor *held = (struct redactor *)r; /* its count is no part of what it is */
+	if (held)
+		held->refs++;
+	return held;
 }
 
 void redactor_unref(struct redactor *r)

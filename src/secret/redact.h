@@ -24,7 +24,7 @@ struct secret_value;
  * more than LIMIT_REDACT_VALUES. Of values nothing is kept but their forms. */
 int redactor_new(struct secret_value *const *values, size_t n, struct redactor **ret,
 	struct err *err) MUST_CHECK;
-struct redactor *redactor_ref(struct redactor *r);
+struct redactor *redactor_ref(const struct redactor *r);
 void redactor_unref(struct redactor *r);
 static inline void redactor_unrefp(struct redactor **r)
 {

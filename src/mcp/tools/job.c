@@ -7,9 +7,9 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "exec/masked.h"
-#include "mcp/base64.h"
 #include "mcp/render.h"
 #include "mcp/run.h"
+#include "mcp/tools/job_read.h"
 #include "mcp/tools/job_search.h"
 
 static const char *const streams[] = {"stdout", "stderr", "both", NULL};
@@ -47,13 +47,6 @@ static const struct arg_action actions[] = {
 	{"list", {NULL}},
 };
 
-static const struct field piece_fields[] = {
-	{"stream", "string", true, NULL},
-	{"offset", "integer", true, NULL},
-	{"timeMs", "number", true, NULL},
-	{"text", "string", true, NULL},
-	{0},
-};
 static const struct field result_fields[] = {
 	{"session", "string", true, NULL},
 	{"job", "string", false, NULL},
@@ -71,7 +64,7 @@ static const struct field result_fields[] = {
 	{"bytes", "integer", false, NULL},
 	{"totalBytes", "integer", false, NULL},
 	{"ended", "boolean", false, NULL},
-	{"pieces", "[object]", false, piece_fields},
+	{"pieces", "[object]", false, job_piece_fields},
 	{"hits", "[object]", false, job_hit_fields},
 	{"more", "boolean", false, NULL},
 	{"nextStream", "string", false, NULL},
@@ -81,8 +74,6 @@ static const struct field result_fields[] = {
 };
 
 struct job_state {
-	enum wire_channel channel;
-	bool base64;
 	uint64_t asked; /* bytes of input */
 };
 
@@ -92,114 +83,6 @@ static struct job_state *state_new(struct call *c)
 	c->state = st;
 	c->state_free = free;
 	return st;
-}
-
-/* ---- read ---- */
-
-static void set_hole(struct call *c, const struct exec_read *r)
-{
-	if (r->lost_len == 0)
-		return;
-	call_print(c, "(bytes %llu to %llu are no longer kept)\n",
-		(unsigned long long)r->lost_offset,
-		(unsigned long long)(r->lost_offset + r->lost_len - 1));
-}
-
-/* The line under what was read: where it stood, and how to go on. */
-static void print_place(struct call *c, const struct exec_read *r, uint64_t n)
-{
-	uint64_t end = r->offset + n;
-	call_set_u64(c, "offset", r->offset);
-	call_set_u64(c, "bytes", n);
-	call_set_u64(c, "totalBytes", r->total);
-	call_set(c, "ended", json_boolean(r->ended));
-	if (end < r->total)
-		call_print(c, "[bytes %llu to %llu of %llu; next: offset=%llu]\n",
-			(unsigned long long)r->offset, (unsigned long long)end,
-			(unsigned long long)r->total, (unsigned long long)end);
-	else
-		call_print(c, "[bytes %llu to %llu of %llu%s]\n", (unsigned long long)r->offset,
-			(unsigned long long)end, (unsigned long long)r->total,
-			r->ended ? ", the end" : "; the job still runs");
-}
-
-static void answer_pieces(struct call *c, const struct exec_read *r)
-{
-	json_t *list = json_array();
-	uint64_t n = 0;
-	for (size_t i = 0; i < r->n_pieces; i++) {
-		const struct exec_piece *p = &r->pieces[i];
-		const char *stream = job_channel_name(p->channel);
-		json_t *text = jsonrpc_text_n(p->p, p->n);
-		call_print(c, "[%s %.3f s] %s%s", stream, (double)p->time_us / (double)USEC_PER_SEC,
-			json_string_value(text), p->n > 0 && p->p[p->n - 1] == '\n' ? "" : "\n");
-		json_array_append_new(list, json_pack("{s:s,s:I,s:f,s:o}", "stream", stream,
-						    "offset", (json_int_t)p->offset, "timeMs",
-						    (double)p->time_us / 1000.0, "text", text));
-		n += p->n;
-	}
-	call_set(c, "pieces", list);
-	print_place(c, r, n);
-}
-
-static void answer_bytes(struct call *c, const struct exec_read *r, bool base64)
-{
-	size_t n = r->bytes.len;
-	if (base64) {
-		json_t *data = base64_json(r->bytes.data, n);
-		call_print(c, "base64: %s\n", json_string_value(data));
-		call_set(c, "data", data);
-		call_set_text(c, "encoding", "base64");
-		print_place(c, r, n);
-		return;
-	}
-	if (!r->ended || r->offset + n < r->total)
-		n = str_utf8_trim(
-			r->bytes.data, n); /* a character is not cut: the next read has it */
-	json_t *text = jsonrpc_text_n(r->bytes.data, n);
-	call_print_n(c, json_string_value(text), json_string_length(text));
-	if (n > 0 && r->bytes.data[n - 1] != '\n')
-		call_print(c, "\n");
-	if (!str_utf8_valid(r->bytes.data, n))
-		call_print(c, "(some bytes are not text; encoding=base64 gives them exactly)\n");
-	call_set(c, "text", text);
-	print_place(c, r, n);
-}
-
-static void on_read(void *user, struct exec_read *r, const struct err *err)
-{
-	struct call *c = user;
-	struct job_state *st = c->state;
-	c->op = NULL;
-	if (err) {
-		call_fail(c, err);
-		return;
-	}
-	call_set_text(c, "job", c->job);
-	set_hole(c, r);
-	if (st->channel == CHANNEL_BOTH)
-		answer_pieces(c, r);
-	else
-		answer_bytes(c, r, st->base64);
-	call_finish(c);
-}
-
-static void do_read(struct call *c)
-{
-	const char *encoding = args_text(c->args, "encoding");
-	struct job_state *st = state_new(c);
-	st->channel = job_channel(c, CHANNEL_STDOUT);
-	st->base64 = encoding && strcmp(encoding, "base64") == 0;
-	if (st->base64 && st->channel == CHANNEL_BOTH) {
-		call_failf(c, ERR_INVALID_ARGUMENT,
-			"argument \"encoding\" base64 reads one stream: stdout or stderr");
-		return;
-	}
-	uint64_t max = st->base64 ? LIMIT_READ_BASE64 : LIMIT_READ_TEXT;
-	uint64_t fallback = st->base64 ? LIMIT_READ_BASE64 : LIMIT_ANSWER_TEXT;
-	uint64_t length = MIN(args_u64(c->args, "length", fallback), max);
-	c->op = exec_read(session_exec(c->session), c->job, st->channel,
-		args_u64(c->args, "offset", 0), length, on_read, c);
 }
 
 /* ---- input ---- */
@@ -325,7 +208,7 @@ static void act(struct call *c)
 	if (strcmp(c->action, "wait") == 0)
 		run_wait(c, args_text(c->args, "job"), run_wait_us(c), 0);
 	else if (strcmp(c->action, "read") == 0)
-		do_read(c);
+		job_read(c);
 	else if (strcmp(c->action, "search") == 0)
 		job_search(c);
 	else if (strcmp(c->action, "input") == 0)

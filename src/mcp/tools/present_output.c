@@ -45,12 +45,14 @@ static void on_presented(void *user, const struct output *o, const struct err *e
 	struct call *c = user;
 	struct err failed = {0};
 	c->state = NULL;
+	_cleanup_free_ char *unread =
+		o && o->unread ? xasprintf("not looked into: %s", o->unread) : NULL;
 	struct audit_event e = {
 		.event = err ? "file.refused" : "file.present",
 		.path = args_text(c->args, "path"),
 		.sha256 = o ? o->sha256 : NULL,
 		.bytes_out = o ? o->size : 0,
-		.detail = err ? err->text : NULL,
+		.detail = err ? err->text : unread,
 	};
 	if (call_audit(c, &e, &failed) < 0) {
 		call_fail(c, &failed);
@@ -91,6 +93,7 @@ static void run(struct call *c)
 		.title = args_text(c->args, "title"),
 		.id = id,
 		.again = c->delivery.replayed,
+		.redactor = call_redacting(c).redactor,
 	};
 	c->state = outputs_present(
 		c->server->config.outputs, session_files(c->session), &wish, on_presented, c);
