@@ -18,12 +18,14 @@ struct call {
 	struct mcp_server *server;
 	struct mcp_conn *conn; /* NULL: it has gone, and nobody is told anything */
 	char *principal;
+	struct policy *policy; /* as it was when the call came, to its end */
 	json_t *id;
 	uint64_t number; /* see transport.h */
 	struct delivery delivery;
 	char delivery_text[DELIVERY_TEXT];
 	bool again;             /* a broker that died had begun it */
 	bool keyed;             /* it goes on when its connection has gone */
+	bool unrecorded;        /* refused before anything was put on record */
 	bool cancelled;         /* no answer goes out, but its end is told … */
 	uint64_t cancel_number; /* … together with that of the message that cancelled it */
 	const char *why;        /* it ends early; static text */
@@ -75,6 +77,12 @@ void call_use_session(struct call *c, struct session *s);
 /* The session named by the argument, else the connection's own; made where create is true and there
  * is none. 0 and c->session, or a negative errno. */
 int call_find_session(struct call *c, bool create, struct err *err) MUST_CHECK;
+
+/* May it use that session: does the policy permit its mounts and what holds its sandbox? On record
+ * where not. (Closing it is always permitted.) */
+int call_permit_session(struct call *c, const struct session *s, struct err *err) MUST_CHECK;
+/* May it run that language, once it is known which? */
+int call_permit_language(struct call *c, const char *language, struct err *err) MUST_CHECK;
 
 /* What a call changes in its sandbox, step by step: each once, however often it is delivered. */
 enum call_step { STEP_CHANGE, STEP_CANCEL };
