@@ -1,5 +1,4 @@
-/* audit.h: what happened, one JSON line each. Plain lines for now; the hash chain comes behind the
- * same call. */
+/* audit.h: what happened, one JSON line each, in a chain of hashes (chain.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +9,7 @@
 
 struct audit;
 struct audit_job;
+struct redactor;
 
 /* When what is written is also on the disk: after a power cut, not after a broker's death, which
  * loses nothing. */
@@ -24,7 +24,7 @@ struct audit_config {
 	enum audit_fsync fsync;
 	uint64_t interval_ms; /* of AUDIT_FSYNC_INTERVAL: 10 … 60,000 */
 	uint64_t max_bytes;   /* of one file; then the next one begins: 1 MiB … 1 TiB */
-	unsigned keep; /* files beside the present one: 8 … 10,000; older ones are deleted */
+	unsigned keep; /* files beside the present one: 1 … 10,000; older ones are deleted */
 };
 #define AUDIT_CONFIG_DEFAULT                                                                       \
 	((struct audit_config){.fsync = AUDIT_FSYNC_NEVER,                                         \
@@ -59,18 +59,25 @@ struct audit_event {
 	/* session.open: what the sandbox may have, and what holds it to that */
 	const struct audit_pair *limits, *enforced;
 	size_t n_limits, n_enforced;
+	/* Masks the texts of the line before anything of them is kept; NULL: none. */
+	const struct redactor *redactor;
 	/* Another event follows before anything is done or answered on the strength of this one:
 	 * both go out in one write. */
 	bool with_next;
 };
 
-/* Appends to path (made 0600; its directory must exist). A line that a killed broker left torn is
- * ended there. */
-int audit_open(const char *path, struct audit **ret, struct err *err) MUST_CHECK;
+/* path is …/audit.jsonl, in a directory that exists and is this chain's alone; key is the file with
+ * the key of its head (made where it is missing); config NULL: the default. What a killed broker
+ * left torn is put right; what somebody else did to the log is recorded in it.
+ * ERR_AUDIT_UNAVAILABLE with EBUSY: another process writes it. */
+int audit_open(const char *path, const char *key, const struct audit_config *config,
+	struct audit **ret, struct err *err) MUST_CHECK;
+/* Another policy. */
+int audit_configure(struct audit *a, const struct audit_config *config, struct err *err) MUST_CHECK;
 void audit_close(struct audit *a);
 /* 0 once written (with_next: once it waits for the next); ERR_AUDIT_UNAVAILABLE: then the thing
- * audited must not be done. NULL members are left out. Adds ts, seq and the OWASP ids of the event.
- */
+ * audited must not be done. NULL members are left out. Adds ts, seq and the OWASP ids of the event,
+ * prev. Room for the end of what begins is kept: where there is none, it does not begin. */
 int audit_event(struct audit *a, const struct audit_event *e, struct err *err) MUST_CHECK;
 /* Writes the lines that wait for a next one; nothing where none does. */
 int audit_flush(struct audit *a, struct err *err) MUST_CHECK;

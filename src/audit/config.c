@@ -11,8 +11,7 @@ int audit_config_check(const struct audit_config *c, struct err *err)
 	if (c->max_bytes < MIB || c->max_bytes > 1024 * GIB)
 		return err_set(
 			err, ERR_INVALID_ARGUMENT, 0, "audit.max_bytes is from 1 MiB to 1 TiB");
-	/* What a new broker reads back must be there: LIMIT_AUDIT_TAIL. */
-	if (c->keep < 8 || c->keep > 10 * 1000)
-		return err_set(err, ERR_INVALID_ARGUMENT, 0, "audit.keep is from 8 to 10000");
+	if (c->keep < 1 || c->keep > 10 * 1000)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0, "audit.keep is from 1 to 10000");
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "secret/redact.h"
 
 static void put(struct line *l, const void *p, size_t n)
 {
@@ -71,19 +72,33 @@ static void put_string(struct line *l, const uint8_t *p, size_t n)
 	put(l, "\"", 1);
 }
 
+/* p[0..n), cut after max bytes. */
+static void put_text(struct line *l, const char *p, size_t n, size_t max)
+{
+	n = MIN(n, max);
+	if (str_utf8_valid(p, n)) {
+		put_string(l, (const uint8_t *)p, n);
+		return;
+	}
+	_cleanup_buf_ struct buf b = BUF_INIT(3 * n); /* U+FFFD has three bytes */
+	CHECK(str_utf8_repair(&b, p, n, NULL) == 0);
+	put_string(l, b.data, b.len);
+}
+
 void line_text(struct line *l, const char *key, const char *text, size_t max)
 {
 	if (!text)
 		return;
 	put_key(l, key);
-	size_t n = strnlen(text, max);
-	if (str_utf8_valid(text, n)) {
-		put_string(l, (const uint8_t *)text, n);
+	if (!l->redactor) {
+		put_text(l, text, strnlen(text, max), max);
 		return;
 	}
-	_cleanup_buf_ struct buf b = BUF_INIT(3 * n); /* U+FFFD has three bytes */
-	CHECK(str_utf8_repair(&b, text, n, NULL) == 0);
-	put_string(l, b.data, b.len);
+	/* before it is cut: half a secret is not known */
+	size_t n = strnlen(text, max + redactor_reach(l->redactor));
+	_cleanup_free_ char *masked = xstrndup(text, n);
+	(void)redact_bytes(l->redactor, masked, n, NULL);
+	put_text(l, masked, n, max);
 }
 
 /* At least so many digits. */

@@ -6,10 +6,13 @@
 
 #include "base/buf.h"
 
+struct redactor;
+
 struct line {
 	struct buf *out;
-	bool more; /* the next member needs a comma */
-	int r;     /* the first failure of out, 0: none */
+	const struct redactor *redactor; /* of the texts; NULL: none */
+	bool more;                       /* the next member needs a comma */
+	int r;                           /* the first failure of out, 0: none */
 };
 
 /* Keys are plain ASCII. Texts are cut after max bytes; what is no UTF-8 becomes U+FFFD. NULL: the

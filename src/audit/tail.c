@@ -1,33 +1,18 @@
-/* tail.c: see tail.h.
- *
- * A line is compact JSON in ASCII. Its members are found by their text,
- * `,"job":"`, without parsing: inside a value a quote has a backslash before it, so that text
- * stands nowhere else. */
+/* tail.c: see tail.h. */
 #include "audit/tail.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/buf.h"
+#include "audit/entry.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/str.h"
-
-#define CHUNK (256 * KIB)
 
 /* What happened, each by a hash (0: a free place): ids are random, so that two of them do not meet.
  */
 struct tail {
 	uint64_t *slots;
 	size_t n, room; /* room: a power of two, at most half of it in use */
-};
-
-/* A text inside a line. */
-struct span {
-	const char *p; /* NULL: none */
-	size_t n;
 };
 
 /* ---- what is known by what ---- */
@@ -59,7 +44,7 @@ static uint64_t hash_more(uint64_t h, const char *p, size_t n)
 	return h;
 }
 
-static uint64_t hash_of(struct span event, struct span subject)
+static uint64_t hash_of(struct entry_span event, struct entry_span subject)
 {
 	uint64_t h = hash_more(0xcbf29ce484222325ULL, event.p, event.n);
 	h = hash_more(h, "\n", 1);
@@ -92,9 +77,9 @@ static void put(struct tail *t, uint64_t hash)
 	*slot = hash;
 }
 
-static struct span span_of(const char *text)
+static struct entry_span span_of(const char *text)
 {
-	return (struct span){text, strlen(text)};
+	return (struct entry_span){text, strlen(text)};
 }
 
 void tail_add(struct tail *t, const char *event, const char *subject)
@@ -118,84 +103,40 @@ void tail_free(struct tail *t)
 
 /* ---- lines ---- */
 
-/* The value of a text member; key as it stands in the line, `,"job":"`. */
-static struct span member(struct span line, const char *key)
-{
-	size_t n_key = strlen(key);
-	const char *at = memmem(line.p, line.n, key, n_key);
-	if (!at)
-		return (struct span){0};
-	at += n_key;
-	const char *end = memchr(at, '"', (size_t)(line.p + line.n - at));
-	return (struct span){end ? at : NULL, end ? (size_t)(end - at) : 0};
-}
-
-static struct span subject_in(struct span line, const char *event)
+static struct entry_span subject_in(const char *line, size_t n, const char *event)
 {
 	switch (tail_subject(event)) {
 	case TAIL_DELIVERY:
-		return member(line, ",\"delivery\":\"");
+		return entry_text(line, n, "delivery");
 	case TAIL_JOB:
-		return member(line, ",\"job\":\"");
+		return entry_text(line, n, "job");
 	case TAIL_SESSION:
-		return member(line, ",\"session\":\"");
+		return entry_text(line, n, "session");
 	case TAIL_NOTHING:
 		break;
 	}
-	return (struct span){0};
+	return (struct entry_span){0};
 }
 
-/* Calls fn for each whole line of the log's end, the oldest first. */
-static int each_line(int fd, void (*fn)(void *user, struct span line), void *user)
-{
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	off_t at = MAX((off_t)0, st.st_size - (off_t)LIMIT_AUDIT_TAIL);
-	bool partial = at > 0; /* the first line */
-	_cleanup_buf_ struct buf b = BUF_INIT(2 * CHUNK);
-	while (at < st.st_size) {
-		if (b.len > CHUNK)
-			buf_clear(&b); /* no line is so long: not one of ours */
-		if (buf_reserve(&b, CHUNK) < 0)
-			return -ENOMEM;
-		ssize_t n = pread(fd, b.data + b.len, CHUNK, at);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			break;
-		b.len += (size_t)MAX(n, 0);
-		at += MAX(n, 0);
-		const char *p = (const char *)b.data, *end = p + b.len, *stop;
-		for (; (stop = memchr(p, '\n', (size_t)(end - p))); p = stop + 1) {
-			if (!partial)
-				fn(user, (struct span){p, (size_t)(stop - p)});
-			partial = false;
-		}
-		buf_consume(&b, (size_t)(p - (const char *)b.data));
-	}
-	return 0;
-}
-
-static void add_line(void *user, struct span line)
+static void add_line(void *user, const char *line, size_t n)
 {
 	struct tail *t = user;
 	char name[32] = "";
-	struct span event = member(line, ",\"event\":\"");
+	struct entry_span event = entry_text(line, n, "event");
 	if (!event.p || event.n >= sizeof(name))
 		return;
 	memcpy(name, event.p, event.n);
-	struct span subject = subject_in(line, name);
+	struct entry_span subject = subject_in(line, n, name);
 	if (subject.p)
 		put(t, hash_of(event, subject));
 }
 
-struct tail *tail_read(int fd)
+struct tail *tail_read(struct chain *c)
 {
 	struct tail *t = xcalloc(1, sizeof(*t));
 	t->room = 1024;
 	t->slots = xcalloc(t->room, sizeof(*t->slots));
-	int r = each_line(fd, add_line, t);
+	int r = chain_each_line(c, LIMIT_AUDIT_TAIL, add_line, t);
 	if (r < 0)
 		log_warning("the audit log cannot be read back (%s): lines may be written twice",
 			strerror(-r));
@@ -208,14 +149,14 @@ struct open_jobs {
 	void *user;
 };
 
-static void try_job(void *user, struct span line)
+static void try_job(void *user, const char *line, size_t n)
 {
 	const struct open_jobs *o = user;
-	struct span event = member(line, ",\"event\":\"");
-	struct span job = member(line, ",\"job\":\""), session = member(line, ",\"session\":\"");
-	struct span tool = member(line, ",\"tool\":\"");
-	if (!event.p || event.n != strlen("exec.start") ||
-		memcmp(event.p, "exec.start", event.n) != 0 || !job.p || !session.p)
+	struct entry_span event = entry_text(line, n, "event");
+	struct entry_span job = entry_text(line, n, "job"),
+			  session = entry_text(line, n, "session");
+	struct entry_span tool = entry_text(line, n, "tool");
+	if (!entry_is(event, "exec.start") || !job.p || !session.p)
 		return;
 	if (*slot_of(o->tail, hash_of(span_of("exec.end"), job)))
 		return;
@@ -225,11 +166,11 @@ static void try_job(void *user, struct span line)
 	o->fn(o->user, &(struct audit_job){job_text, session_text, tool_text});
 }
 
-void tail_each_open_job(
-	const struct tail *t, int fd, void (*fn)(void *user, const struct audit_job *j), void *user)
+void tail_each_open_job(const struct tail *t, struct chain *c,
+	void (*fn)(void *user, const struct audit_job *j), void *user)
 {
 	struct open_jobs o = {t, fn, user};
-	int r = each_line(fd, try_job, &o);
+	int r = chain_each_line(c, LIMIT_AUDIT_TAIL, try_job, &o);
 	if (r < 0)
 		log_warning("the audit log cannot be read back (%s): some jobs' ends will be "
 			    "missing in it",

@@ -76,6 +76,11 @@
 /* So much of its end is read after a broker's death, to see what the dead one wrote: some 20,000
  * lines, in less than a tenth of a second. Requests that come again are a minute old at most. */
 #define LIMIT_AUDIT_TAIL (8 * MIB)
+/* The lines of one write, and so one line: an event has some 20 members, of which a path of 4 KiB
+ * in six bytes a character is the longest. */
+#define LIMIT_AUDIT_LINE (128 * KIB)
+/* Files of one log: the most that a policy may keep, and those that tampering left over. */
+#define LIMIT_AUDIT_FILES 16384
 
 /* ---- secrets ---- */
 /* A value: keys in PEM are below 4 KiB. It fits two pages with its name. */

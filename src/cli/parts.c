@@ -1,10 +1,15 @@
 /* parts.c: see parts.h. */
 #include "cli/parts.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/audit.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "cli/paths.h"
 #include "files/outputs.h"
@@ -14,6 +19,8 @@
 #include "provider/provider.h"
 #include "session/session.h"
 #include "store/store.h"
+
+#define SOLO_CHAINS_MAX 64
 
 static void sweep_one(const char *dir)
 {
@@ -67,10 +74,56 @@ static int audit_policy(
 	return audit_event(p->audit, &e, err);
 }
 
-static int open_audit(struct parts *p, struct err *err)
+static struct audit_config audit_config(const struct parts *p)
+{
+	const struct policy_audit *asked = policy_audit(p->policy);
+	struct audit_config c = AUDIT_CONFIG_DEFAULT;
+	if (asked->fsync == POLICY_FSYNC_ALWAYS)
+		c.fsync = AUDIT_FSYNC_ALWAYS;
+	if (asked->max_bytes)
+		c.max_bytes = asked->max_bytes;
+	if (asked->keep)
+		c.keep = asked->keep;
+	return c;
+}
+
+/* A chain of its own for each solo process that runs at a time: the first that nobody writes. */
+static int open_solo_chain(struct parts *p, const char *key, struct err *err)
+{
+	_cleanup_free_ char *all = xasprintf("%s/solo", p->state);
+	const struct audit_config config = audit_config(p);
+	int r = -EBUSY;
+	if (mkdir(all, 0700) < 0 && errno != EEXIST)
+		return err_set(err, ERR_AUDIT_UNAVAILABLE, errno, "%.200s cannot be made: %s", all,
+			strerror(errno));
+	for (int i = 1; r == -EBUSY && i <= SOLO_CHAINS_MAX; i++) {
+		_cleanup_free_ char *dir = xasprintf("%s/%d", all, i);
+		_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", dir);
+		(void)!mkdir(dir, 0700); /* else audit_open() says why */
+		r = audit_open(path, key, &config, &p->audit, err);
+	}
+	return r;
+}
+
+/* A broker that was killed a moment ago may not be quite gone. */
+static int open_broker_chain(struct parts *p, const char *key, struct err *err)
 {
 	_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", p->state);
-	int r = audit_open(path, &p->audit, err);
+	const struct audit_config config = audit_config(p);
+	int r = audit_open(path, key, &config, &p->audit, err);
+	for (int i = 0; r == -EBUSY && i < 200; i++) {
+		clock_wait_us(5 * USEC_PER_MSEC);
+		r = audit_open(path, key, &config, &p->audit, err);
+	}
+	return r;
+}
+
+static int open_audit(struct parts *p, struct err *err)
+{
+	_cleanup_free_ char *key = NULL;
+	int r = paths_audit_key(&key, err);
+	if (r == 0)
+		r = p->solo ? open_solo_chain(p, key, err) : open_broker_chain(p, key, err);
 	if (r < 0)
 		return r;
 	const struct audit_event e = {.event = "broker.start", .detail = build.version};
@@ -96,7 +149,10 @@ void parts_reload_policy(struct parts *p)
 	} else {
 		log_info("policy generation %llu is in force",
 			(unsigned long long)policy_generation(p->policy));
-		r = audit_policy(p, "policy.reload", "in force", &err);
+		const struct audit_config config = audit_config(p);
+		r = audit_configure(p->audit, &config, &err);
+		if (r == 0)
+			r = audit_policy(p, "policy.reload", "in force", &err);
 		if (p->sessions)
 			sessions_policy_changed(p->sessions);
 	}

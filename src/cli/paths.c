@@ -108,6 +108,17 @@ char *paths_policy(void)
 	return h ? xasprintf("%s/.config/scb/policy.json", h) : NULL;
 }
 
+int paths_audit_key(char **ret, struct err *err)
+{
+	const char *given = getenv("SCB_AUDIT_KEY"), *h = home();
+	if (given && given[0])
+		return paths_absolute(given, ret, err);
+	if (!h)
+		return no_home(err);
+	*ret = xasprintf("%s/.config/scb/audit.key", h);
+	return 0;
+}
+
 /* ---- the runtime directory ---- */
 
 static char *runtime_base(void)

@@ -12,6 +12,9 @@ int paths_absolute(const char *path, char **ret, struct err *err) MUST_CHECK;
 /* The user's own policy file: $XDG_CONFIG_HOME/scb/policy.json, else ~/.config/scb/policy.json,
  * whether there is one or not. NULL: there is no place for it. */
 char *paths_policy(void);
+/* The key of the audit log's head: $SCB_AUDIT_KEY, else ~/.config/scb/audit.key: not where the log
+ * is. Not made. */
+int paths_audit_key(char **ret, struct err *err) MUST_CHECK;
 /* Of the machine's last start. */
 const char *paths_boot_id(void);
 /* A new private directory for this process's sockets and records, under $XDG_RUNTIME_DIR/scb, else

@@ -25,8 +25,8 @@
  * systemd are found by. Everything else may be a secret of the host. */
 static const char *const passed[] = {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL",
 	"LC_CTYPE", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
-	"DBUS_SESSION_BUS_ADDRESS", "SCB_AGENT", "SCB_KERNELS", "SCB_UID_RANGE", "ASAN_OPTIONS",
-	"UBSAN_OPTIONS", "LSAN_OPTIONS"};
+	"DBUS_SESSION_BUS_ADDRESS", "SCB_AGENT", "SCB_KERNELS", "SCB_UID_RANGE", "SCB_AUDIT_KEY",
+	"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"};
 
 struct starting {
 	const char *state;

@@ -1,7 +1,8 @@
 /* steps.c: kills a broker at a numbered step. Loaded into an unchanged `scb broker` by LD_PRELOAD.
  *
- * Steps are counted from 1: one before and one after each write to the audit log, each change of
- * the store's directory, each write to a socket and each read from one that brought bytes.
+ * Steps are counted from 1: one before and one after each write to the audit log and its head, each
+ * change of the store's directory, each write to a socket and each read from one that brought
+ * bytes.
  *
  *   STEPS_KILL=N    ends this process with SIGKILL at step N
  *   STEPS_LOG=PATH  appends a line for each step: "N before store rename session/s-…"
@@ -116,6 +117,18 @@ ssize_t write(int fd, const void *p, size_t n)
 	at("before", names[k], "write");
 	ssize_t r = REAL(write)(fd, p, n);
 	at("after", names[k], "write");
+	return r;
+}
+
+/* The head of the audit log. */
+ssize_t pwrite(int fd, const void *p, size_t n, off_t offset)
+{
+	enum kind k = getpid() == self ? kind_of(fd) : OTHER;
+	if (k != AUDIT)
+		return REAL(pwrite)(fd, p, n, offset);
+	at("before", names[k], "pwrite");
+	ssize_t r = REAL(pwrite)(fd, p, n, offset);
+	at("after", names[k], "pwrite");
 	return r;
 }
 

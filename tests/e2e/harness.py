@@ -175,7 +175,7 @@ class Place:
     def audit(self):
         """The events of the audit log (a list of objects), the oldest first."""
         events = []
-        for path in glob.glob(os.path.join(self.state, "scb", "**", "audit*.jsonl"), recursive=True):
+        for path in sorted(glob.glob(os.path.join(self.state, "scb", "**", "audit*.jsonl"), recursive=True)):
             with open(path, encoding="utf-8") as f:
                 events += [json.loads(line) for line in f]
         return events

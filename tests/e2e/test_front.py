@@ -133,7 +133,8 @@ class Fronts(unittest.TestCase):
             for c in clients:
                 c.close()
             self.place.end()
-            os.remove(os.path.join(self.place.state, "scb", "audit.jsonl"))
+            for name in ("audit.jsonl", "audit.head"):
+                os.remove(os.path.join(self.place.state, "scb", name))
 
     def test_two_states(self):
         """two state directories side by side: two brokers that know nothing of each other"""
@@ -256,7 +257,7 @@ class Fronts(unittest.TestCase):
         self.assertIn("closed 1 session", self.place.scb("sessions", "close", session).stdout)
         self.assertTrue(until(lambda: not alive(broker), 10))
         self.assertEqual([], self.place.leftovers())
-        self.assertEqual(["audit.jsonl", "broker.log", "lock", "runtime", "store"],
+        self.assertEqual(["audit.head", "audit.jsonl", "broker.log", "lock", "runtime", "store"],
                          sorted(os.listdir(os.path.join(self.place.state, "scb"))))
         self.assertEqual(["session.close"], [e["event"] for e in self.place.audit()][-1:])
 
@@ -522,7 +523,8 @@ class Fronts(unittest.TestCase):
         c = self.serve("--solo")
         self.assertEqual("1\n", c.tool("run_command", command="echo 1").stdout)
         self.assertIsNone(self.place.broker())
-        self.assertEqual(["audit.jsonl"], os.listdir(os.path.join(self.place.state, "scb")))
+        self.assertEqual(["solo"], os.listdir(os.path.join(self.place.state, "scb")))
+        self.assertEqual(["audit.head", "audit.jsonl"], sorted(os.listdir(os.path.join(self.place.state, "scb/solo/1"))))
         below = descendants(c.proc.pid)
         self.assertTrue(below)
         shared = self.serve()

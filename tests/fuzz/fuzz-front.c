@@ -16,7 +16,7 @@
 #include "policy/policy.h"
 
 static struct audit *audit;
-static char *audit_path, *socket_path;
+static char *audit_path, *audit_key, *socket_path;
 
 /* Once: what is costly to make and keeps no state of an input. */
 static void prepare(void)
@@ -27,8 +27,10 @@ static void prepare(void)
 		return;
 	CHECK(mkdtemp(dir));
 	audit_path = xasprintf("%s/audit.jsonl", dir);
+	audit_key = xasprintf("%s/audit.key", dir);
 	socket_path = xasprintf("%s/broker", dir);
-	CHECK(audit_open(audit_path, &audit, &err) == 0);
+	const struct audit_config small = {.max_bytes = MIB, .keep = 1};
+	CHECK(audit_open(audit_path, audit_key, &small, &audit, &err) == 0);
 }
 
 static struct sockaddr_un address(void)
@@ -136,7 +138,6 @@ static void read_as_front(const uint8_t *p, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	prepare();
-	CHECK(truncate(audit_path, 0) == 0); /* a log of millions of runs helps nobody */
 	read_as_front(data, size);
 
 	uv_loop_t loop;

@@ -58,14 +58,15 @@ static void prepare(void)
 		return;
 	CHECK(mkdtemp(dir));
 	audit_path = xasprintf("%s/audit.jsonl", dir);
-	CHECK(audit_open(audit_path, &audit, &err) == 0);
+	_cleanup_free_ char *key = xasprintf("%s/audit.key", dir);
+	const struct audit_config small = {.max_bytes = MIB, .keep = 1};
+	CHECK(audit_open(audit_path, key, &small, &audit, &err) == 0);
 	CHECK(outputs_open(dir, &outputs, &err) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	prepare();
-	CHECK(truncate(audit_path, 0) == 0); /* a log of millions of runs helps nobody */
 	struct err none = {.code = ERR_PROVIDER_UNUSABLE, .text = "no sandbox here"};
 	struct mcp_transport transport = {.send = check_message, .congested = never_congested};
 	uv_loop_t loop;

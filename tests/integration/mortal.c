@@ -159,10 +159,12 @@ static void open_parts(void)
 {
 	struct err err = {0};
 	static char state[64], runtime[64]; /* borrowed */
+	char key[64];
 	(void)snprintf(state, sizeof(state), "%s/store", mortal.dir);
 	(void)snprintf(runtime, sizeof(runtime), "%s/run", mortal.dir);
+	(void)snprintf(key, sizeof(key), "%s/audit.key", mortal.dir);
 	b.policy = policy_new_default();
-	if (audit_open(mortal.audit_path, &b.audit, &err) < 0 ||
+	if (audit_open(mortal.audit_path, key, NULL, &b.audit, &err) < 0 ||
 		store_file_open(state, &b.store, &err) < 0 ||
 		outputs_open(mortal.outputs_dir, &b.outputs, &err) < 0) {
 		(void)fprintf(stderr, "# %s\n", err.text);

@@ -585,7 +585,7 @@ struct lines {
 /* Without what is of the moment, and in an order that does not depend on it. */
 static void read_lines(struct lines *ret)
 {
-	static const char *const moment[] = {"ts", "seq", "run", "durationMs", "sandboxId"};
+	static const char *const moment[] = {"ts", "seq", "prev", "run", "durationMs", "sandboxId"};
 	static char line[64 * 1024];
 	FILE *f = fopen(mortal.audit_path, "re");
 	assert_non_null(f);
@@ -594,6 +594,10 @@ static void read_lines(struct lines *ret)
 		json_t *o = json_loads(line, 0, NULL);
 		assert_non_null(o);
 		const char *tool = json_string_value(json_object_get(o, "tool"));
+		if (strncmp(json_string_value(json_object_get(o, "event")), "audit.", 6) == 0) {
+			json_decref(o); /* of the log itself: where a broker died while it wrote */
+			continue;
+		}
 		for (size_t i = 0; i < ARRAY_SIZE(moment); i++)
 			json_object_del(o, moment[i]);
 		/* an answer tells how long it took, in more digits or fewer */

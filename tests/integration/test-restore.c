@@ -21,7 +21,7 @@
 #include "store/store.h"
 
 static struct {
-	char runtime_dir[48], state_dir[48], audit_path[48], mount[48];
+	char runtime_dir[48], state_dir[48], audit_path[48], audit_key[48], mount[48];
 	struct sandbox_mount mounts[1];
 	struct session_profile profile;
 	struct sessions_config config;
@@ -56,7 +56,8 @@ static void open_broker(void)
 		.kernels_dir = live.kernels_dir,
 		.outlive = true,
 	};
-	assert_int_equal(audit_open(got.audit_path, &got.config.audit, &err), 0);
+	assert_int_equal(
+		audit_open(got.audit_path, got.audit_key, NULL, &got.config.audit, &err), 0);
 	assert_int_equal(store_file_open(got.state_dir, &got.config.store, &err), 0);
 	got.all = sessions_new(&got.config);
 }
@@ -93,6 +94,7 @@ static int set_up(void **state)
 	(void)snprintf(got.runtime_dir, sizeof(got.runtime_dir), "%s/run", live.dir);
 	(void)snprintf(got.state_dir, sizeof(got.state_dir), "%s/state", live.dir);
 	(void)snprintf(got.audit_path, sizeof(got.audit_path), "%s/audit.jsonl", live.dir);
+	(void)snprintf(got.audit_key, sizeof(got.audit_key), "%s/audit.key", live.dir);
 	(void)snprintf(got.mount, sizeof(got.mount), "%s/mount", live.dir);
 	assert_int_equal(mkdir(got.runtime_dir, 0700), 0);
 	assert_int_equal(mkdir(got.mount, 0755), 0);

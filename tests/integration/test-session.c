@@ -16,11 +16,12 @@
 #include "base/str.h"
 #include "exec/exec.h"
 #include "files/files.h"
+#include "provider/record.h"
 #include "session/session_internal.h"
 #include "store/store.h"
 
 static struct {
-	char runtime_dir[48], state_dir[48], audit_path[48];
+	char runtime_dir[48], state_dir[48], audit_path[48], audit_key[48];
 	struct sessions_config config;
 	struct sessions *all;
 	struct session_profile profile;
@@ -54,6 +55,7 @@ static int setup(void **state)
 	(void)snprintf(got.runtime_dir, sizeof(got.runtime_dir), "%s/run", live.dir);
 	(void)snprintf(got.state_dir, sizeof(got.state_dir), "%s/state", live.dir);
 	(void)snprintf(got.audit_path, sizeof(got.audit_path), "%s/audit.jsonl", live.dir);
+	(void)snprintf(got.audit_key, sizeof(got.audit_key), "%s/audit.key", live.dir);
 	/* A root broker's sandboxes have other uids, and pass through the directory above. */
 	assert_int_equal(chmod(live.dir, 0711), 0);
 	assert_int_equal(mkdir(got.runtime_dir, 0700), 0);
@@ -66,7 +68,8 @@ static int setup(void **state)
 		.kernels_dir = live.kernels_dir,
 	};
 	set_limit("pool", 0); /* test-pool.c has it */
-	assert_int_equal(audit_open(got.audit_path, &got.config.audit, &err), 0);
+	assert_int_equal(
+		audit_open(got.audit_path, got.audit_key, NULL, &got.config.audit, &err), 0);
 	assert_int_equal(store_file_open(got.state_dir, &got.config.store, &err), 0);
 	got.all = sessions_new(&got.config);
 	return 0;
@@ -106,8 +109,8 @@ static int teardown(void **state)
 	got.config.store->ops->close(got.config.store);
 	audit_close(got.config.audit);
 	policy_free(got.config.policy);
-	assert_int_equal(unlink(got.audit_path), 0);
-	assert_int_equal(rmdir(got.state_dir) + rmdir(got.runtime_dir) + rmdir(live.dir), 0);
+	assert_int_equal(rmdir(got.state_dir) + rmdir(got.runtime_dir), 0);
+	assert_int_equal(record_remove_tree(live.dir), 0); /* the audit log */
 	free(got.leftovers);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "mcp/jsonrpc.h"
 #include "mcp/resources.h"
 #include "mcp/server.h"
+#include "provider/record.h"
 #include "policy/policy.h"
 
 #define META                                                                                       \
@@ -26,7 +27,7 @@ static struct mcp_conn *conn;
 static struct policy *policy;
 static struct audit *audit;
 static const struct err no_provider = {.code = ERR_PROVIDER_UNUSABLE, .text = "install bubblewrap"};
-static char audit_path[] = "/tmp/test-mcp-XXXXXX";
+static char audit_dir[] = "/tmp/test-mcp-XXXXXX";
 
 static json_t *answer; /* the last message sent; NULL: none since ask() */
 static unsigned answers;
@@ -54,12 +55,12 @@ static int setup(void **state)
 {
 	(void)state;
 	struct err err = {0};
-	int fd = mkstemp(audit_path);
-	assert_true(fd >= 0);
-	close(fd);
+	assert_non_null(mkdtemp(audit_dir));
+	_cleanup_free_ char *audit_path = xasprintf("%s/audit.jsonl", audit_dir);
+	_cleanup_free_ char *audit_key = xasprintf("%s/audit.key", audit_dir);
 	assert_int_equal(uv_loop_init(&loop), 0);
 	policy = policy_new_default();
-	assert_int_equal(audit_open(audit_path, &audit, &err), 0);
+	assert_int_equal(audit_open(audit_path, audit_key, NULL, &audit, &err), 0);
 	server = mcp_server_new(
 		&(struct mcp_config){.loop = &loop, .policy = policy, .audit = audit});
 	conn = mcp_conn_new(server, &transport,
@@ -77,7 +78,7 @@ static int teardown(void **state)
 	policy_free(policy);
 	audit_close(audit);
 	json_decref(answer);
-	return unlink(audit_path);
+	return record_remove_tree(audit_dir);
 }
 
 /* The one answer to a message, or NULL. */
