@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/kernel.h"
+#include "agent/sessionenv.h"
 #include "base/id.h"
 #include "wire/tlv.h"
 
@@ -64,13 +65,16 @@ static void environment_set(char **v, size_t *n, const char *text)
 
 char **jobstart_environment(char *const *more)
 {
-	size_t n_more = 0, n = 0;
+	size_t n_more = 0, n = 0, n_session = sessionenv_count();
+	char *const *session = sessionenv_all();
 	while (more && more[n_more])
 		n_more++;
-	char **v = xcalloc(config->n_env + n_more + 1, sizeof(*v));
+	char **v = xcalloc(config->n_env + n_session + n_more + 1, sizeof(*v));
 	for (size_t i = 0; i < config->n_env; i++)
 		if (is_assignment(config->env[i]))
 			environment_set(v, &n, config->env[i]);
+	for (size_t i = 0; i < n_session; i++)
+		environment_set(v, &n, session[i]);
 	for (size_t i = 0; i < n_more; i++)
 		environment_set(v, &n, more[i]);
 	return v;

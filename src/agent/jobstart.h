@@ -9,8 +9,8 @@ void jobstart_init(const struct config *c);
 struct job *jobstart(
 	struct stream *s, struct tlv_reader body, uint64_t *ret_wait_ms, uint64_t *ret_inline);
 
-/* The base environment with the NAME=value texts of more over it; later ones win. Owned, ends with
- * NULL. */
+/* The base environment, the session's variables over it, the NAME=value texts of more over both.
+ * Owned, ends with NULL. */
 char **jobstart_environment(char *const *more);
 /* A list of owned texts that ends with NULL, with a maximum. False where a text has a NUL in it,
  * is too long, or one too many. */

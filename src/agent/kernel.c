@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/segments.h"
+#include "agent/sessionenv.h"
 #include "agent/uplink.h"
 #include "base/fd.h"
 #include "wire/frame.h"
@@ -499,9 +500,12 @@ int kernel_adopt(struct kernel *k, struct proc_ends *ends, const struct kernel *
 {
 	begin(k);
 	int r = proc_adopt(ends, parent ? parent->proc : NULL, &kernel_ops, k, &k->proc);
-	if (r == 0)
-		begun(k, TAKE_FD(ends->control));
-	return r;
+	if (r < 0)
+		return r;
+	begun(k, TAKE_FD(ends->control));
+	if (!parent) /* a twin has what its parent has */
+		kernel_tell_env(k);
+	return 0;
 }
 
 void kernel_start(struct kernel *k)
@@ -532,6 +536,19 @@ void kernel_start(struct kernel *k)
 		dequeue(j);
 		job_start_failed(j, STEP_FORK, -r, "", k->argv.v[0]);
 	}
+}
+
+void kernel_tell_env(struct kernel *k)
+{
+	if (k->state != KERNEL_STARTING && k->state != KERNEL_UP)
+		return;
+	for (size_t i = 0; i < sessionenv_count(); i++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(TLV_HEADER + LIMIT_ARG_BYTES);
+		if (tlv_str(&b, TAG_ENV, sessionenv_all()[i]) < 0 ||
+			frame_append(&k->out, FRAME_ENV, 0, 0, b.data, b.len) < 0)
+			break; /* more than the queue holds: those that start later have it */
+	}
+	flush(k);
 }
 
 /* ---- interrupting ---- */

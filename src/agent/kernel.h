@@ -76,6 +76,8 @@ void kernel_start(struct kernel *k);
 /* The same for one that runs already (agent/proc.h). Takes the descriptors where it succeeds. 0, or
  * a negative errno: then it is as it was. parent: forked from it; NULL: from a template. */
 int kernel_adopt(struct kernel *k, struct proc_ends *ends, const struct kernel *parent) MUST_CHECK;
+/* What runs is given the session's variables; it sets them before its next cell. */
+void kernel_tell_env(struct kernel *k);
 /* One SIGINT to its process group, where a cell runs. */
 void kernel_interrupt(struct kernel *k);
 /* Ends its tree and cancels its cells. */

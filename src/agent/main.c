@@ -26,6 +26,7 @@
 #include "agent/lease.h"
 #include "agent/loop.h"
 #include "agent/proc.h"
+#include "agent/sessionenv.h"
 #include "agent/streams.h"
 #include "agent/uplink.h"
 #include "agent/workspace.h"
@@ -44,6 +45,7 @@ static const struct stream_handler *const tables[] = {
 	kernel_handlers,
 	workspace_handlers,
 	lease_handlers,
+	sessionenv_handlers,
 	NULL,
 };
 

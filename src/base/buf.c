@@ -13,8 +13,24 @@ void buf_init(struct buf *b, size_t max)
 
 void buf_done(struct buf *b)
 {
+	if (b->wipe && b->data)
+		explicit_bzero(b->data, b->cap);
 	free(b->data);
-	*b = BUF_INIT(b->max);
+	*b = (struct buf){.max = b->max, .wipe = b->wipe};
+}
+
+static void grow(struct buf *b, size_t cap)
+{
+	uint8_t *old = b->data;
+	if (b->wipe && old) {
+		b->data = xmalloc(cap);
+		memcpy(b->data, old, b->len);
+		explicit_bzero(old, b->cap);
+		free(old);
+	} else {
+		b->data = xrealloc(old, cap);
+	}
+	b->cap = cap;
 }
 
 int buf_reserve(struct buf *b, size_t n)
@@ -27,8 +43,7 @@ int buf_reserve(struct buf *b, size_t n)
 	size_t cap = b->cap ? b->cap : 256;
 	while (cap < need)
 		cap *= 2;
-	b->data = xrealloc(b->data, MIN(cap, MAX(b->max, need)));
-	b->cap = MIN(cap, MAX(b->max, need));
+	grow(b, MIN(cap, MAX(b->max, need)));
 	return 0;
 }
 
@@ -76,6 +91,8 @@ void buf_consume(struct buf *b, size_t n)
 	b->len -= n;
 	if (b->len && n)
 		memmove(b->data, b->data + n, b->len);
+	if (b->wipe && n)
+		explicit_bzero(b->data + b->len, n);
 }
 
 void buf_clear(struct buf *b)

@@ -11,6 +11,7 @@ struct buf {
 	size_t len;
 	size_t cap;
 	size_t max; /* never exceeded: appending beyond it gives -ENOBUFS and changes nothing */
+	bool wipe;  /* set by who fills it with secrets: what is moved or freed is overwritten */
 };
 
 #define BUF_INIT(max_bytes) ((struct buf){.max = (max_bytes)})

@@ -402,6 +402,7 @@ static void handle_frame(struct link *l, const struct frame *f)
 	case FRAME_INTERRUPT:
 	case FRAME_FORK:
 	case FRAME_FORKED:
+	case FRAME_ENV:
 	default:
 		break;
 	}

@@ -40,7 +40,8 @@ enum frame_type {
 	FRAME_INTERRUPT = 18,
 	FRAME_FORK = 19,   /* agent → kernel: make a twin; descriptors come with it; TLVs */
 	FRAME_FORKED = 20, /* kernel → agent: the twin lives, or why not; TLVs */
-	FRAME_TYPE_MAX_ = FRAME_FORKED
+	FRAME_ENV = 21,    /* agent → kernel: variables of the session; TLVs */
+	FRAME_TYPE_MAX_ = FRAME_ENV
 };
 
 #define FRAME_FLAG_FIN 1 /* on DATA: the last bytes in this direction */

@@ -70,6 +70,8 @@ enum wire_op {
 	OP_SHUTDOWN = 50,
 	/* DELIVERY → END as that delivery's was, WIRE_NOT_FOUND where it is not known */
 	OP_RECALL = 51,
+	/* ENV…: from now on in every job and kernel → END: COUNT of them that had another value */
+	OP_ENV = 52,
 };
 
 /* Of END and RESET. */

@@ -375,6 +375,9 @@ class Kernel:
             if kind == wire.FORK:
                 twin.answer(self, self.channel.take_fds())
                 continue
+            if kind == wire.ENV:
+                set_variables(payload)
+                continue
             if kind != wire.CELL:
                 continue  # DATA that its cell did not read, INTERRUPT that came too late
             source, stdin_open = "", False
@@ -389,6 +392,14 @@ class Kernel:
                 self.run_cell(source, stdin_open)
             except OSError:
                 return
+
+
+def set_variables(payload):
+    """Variables of the session, for a kernel that began before it was anybody's."""
+    for tag, value in wire.tlvs(payload):
+        if tag == wire.TAG_ENV:
+            name, _, text = value.partition(b"=")
+            os.environb[name] = text
 
 
 def out_of_the_way(fd):
