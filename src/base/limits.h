@@ -97,6 +97,8 @@
 /* A program that prints a secret: password managers ask a daemon or the network. */
 #define LIMIT_SECRET_EXEC_S    10
 #define LIMIT_SECRET_EXEC_ARGS 32
+/* From being asked for secrets to a front's last answer; above it those are not available. */
+#define LIMIT_FRONT_SECRETS_US ((LIMIT_SECRET_EXEC_S + 2) * USEC_PER_SEC)
 
 /* What is looked for in every text that leaves for a principal: LIMIT_SECRETS, with all their
  * values. */

@@ -183,6 +183,13 @@ static int listen_at(const char *path, struct err *err)
 	return TAKE_FD(fd);
 }
 
+static void on_policy_changed(void *user)
+{
+	struct broker *b = user;
+	if (!b->ending)
+		fronts_secrets_reload(b->fronts);
+}
+
 static int open_door(struct broker *b, struct err *err)
 {
 	b->socket = xasprintf("%s/broker", b->parts.runtime);
@@ -194,6 +201,7 @@ static int open_door(struct broker *b, struct err *err)
 		.server = b->parts.server,
 		.sessions = b->parts.sessions,
 		.policy = b->parts.policy,
+		.vault = b->parts.vault,
 		.outputs = b->parts.outputs_dir,
 		.state = b->parts.state,
 		.changed = on_fronts_changed,
@@ -202,6 +210,8 @@ static int open_door(struct broker *b, struct err *err)
 		.user = b,
 	};
 	b->fronts = fronts_new(&config, fd);
+	b->parts.policy_changed = on_policy_changed;
+	b->parts.policy_user = b;
 	return address_write(b->parts.state, b->socket, b->parts.settings, err);
 }
 

@@ -19,9 +19,11 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/gather.h"
 #include "cli/paths.h"
 #include "cli/reach.h"
 #include "cli/serve.h"
+#include "mcp/frontsecret.h"
 #include "mcp/frontwire.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/lines.h"
@@ -52,10 +54,12 @@ struct front {
 	size_t unsent_at;    /* so many bytes of it are */
 	size_t kept_bytes, unsent_bytes;
 	uint64_t last_number;
-	uint64_t met_us;  /* when the last broker was reached */
-	unsigned deaths;  /* of brokers, without an answer in between */
-	struct buf from;  /* the broker's bytes that are no whole frame yet */
-	struct buf queue; /* for the host, which has not taken it yet */
+	uint64_t met_us;       /* when the last broker was reached */
+	unsigned deaths;       /* of brokers, without an answer in between */
+	struct gather *gather; /* secrets that the broker asks for */
+	size_t secret_at;      /* so many bytes of the next SECRET are out */
+	struct buf from;       /* the broker's bytes that are no whole frame yet */
+	struct buf queue;      /* for the host, which has not taken it yet */
 	char chunk[CHUNK];
 };
 
@@ -186,6 +190,8 @@ static void lose_broker(struct front *f)
 {
 	fd_closep(&f->sock);
 	buf_done(&f->from);
+	gather_forget_broker(f->gather);
+	f->secret_at = 0;
 	f->unsent = f->first;
 	f->unsent_at = 0;
 	f->unsent_bytes = f->kept_bytes;
@@ -210,10 +216,52 @@ static void count_sent(struct front *f, size_t n)
 	}
 }
 
+/* Is there a secret to be given, and is it its turn? Between two messages, and then at once. */
+static bool secret_due(const struct front *f, struct gather_answer *ret)
+{
+	return f->unsent_at == 0 && gather_answer(f->gather, ret);
+}
+
+/* From where the value stands to the socket: no copy of it is made here. */
+static bool send_secrets(struct front *f)
+{
+	struct gather_answer a;
+	while (secret_due(f, &a)) {
+		uint8_t head[FRONT_HEAD], name[FRONTSECRET_HEAD];
+		size_t n_name = frontsecret_head(
+			a.value ? FRONTSECRET_VALUE : FRONTSECRET_NONE, a.name, name);
+		size_t n = a.value ? 0 : strlen(a.why);
+		const void *p = a.value ? secret_value_bytes(a.value, &n) : (const void *)a.why;
+		frontwire_head(FRONT_SECRET, n_name + n, head);
+		struct iovec parts[] = {{head, sizeof(head)}, {name, n_name}, {(void *)p, n}};
+		struct msghdr m = {.msg_iov = parts, .msg_iovlen = ARRAY_SIZE(parts)};
+		size_t skip = f->secret_at, size = sizeof(head) + n_name + n;
+		for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+			size_t s = MIN(skip, parts[i].iov_len);
+			parts[i].iov_base = (uint8_t *)parts[i].iov_base + s;
+			parts[i].iov_len -= s;
+			skip -= s;
+		}
+		ssize_t sent = sendmsg(f->sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return errno == EAGAIN;
+		f->secret_at += (size_t)sent;
+		if (f->secret_at == size) {
+			f->secret_at = 0;
+			gather_given(f->gather);
+		}
+	}
+	return true;
+}
+
 /* As much as the socket takes: usually one line in one call. False: the broker is gone. */
 static bool send_unsent(struct front *f)
 {
-	while (f->unsent) {
+	if (!send_secrets(f))
+		return false;
+	while (f->unsent && f->secret_at == 0) {
 		struct iovec parts[PARTS_MAX];
 		struct msghdr m = {.msg_iov = parts};
 		uint64_t now = clock_monotonic_us();
@@ -234,7 +282,7 @@ static bool send_unsent(struct front *f)
 			return errno == EAGAIN;
 		count_sent(f, (size_t)n);
 	}
-	return true;
+	return send_secrets(f);
 }
 
 /* The host is done; the broker then ends what nobody will hear of. */
@@ -247,6 +295,18 @@ static void say_bye(struct front *f)
 }
 
 /* ---- from the broker ---- */
+
+/* An answer that is on its way goes to its end first: there are none, or this is a new broker. */
+static bool ask_for_secrets(struct front *f, const struct front_frame *frame)
+{
+	struct err err;
+	if (f->secret_at > 0) /* it asks faster than it reads */
+		return false;
+	if (gather_ask(f->gather, frame->p, frame->n, &err) == 0)
+		return true;
+	log_error("%s", err.text);
+	return true; /* then they are not available */
+}
 
 static bool on_frame(struct front *f, const struct front_frame *frame)
 {
@@ -267,6 +327,8 @@ static bool on_frame(struct front *f, const struct front_frame *frame)
 		memcpy(f->hello.session, frame->p, frame->n);
 		f->hello.session[frame->n] = '\0';
 		return true;
+	case FRONT_SECRETS:
+		return ask_for_secrets(f, frame);
 	case FRONT_LEAVING:
 		f->leaving = true;
 		return false;
@@ -274,6 +336,7 @@ static bool on_frame(struct front *f, const struct front_frame *frame)
 	case FRONT_MESSAGE:
 	case FRONT_BYE:
 	case FRONT_CONTROL:
+	case FRONT_SECRET:
 	case FRONT_WELCOME:
 	case FRONT_REFUSED:
 	case FRONT_CONTROL_ANSWER:
@@ -369,14 +432,18 @@ static void turn(struct front *f, int timeout_ms)
 	bool full = f->queue.len > LIMIT_MCP_OUT_QUEUE;
 	bool hold = full || f->unsent_bytes > CHUNK || f->kept_bytes > LIMIT_FRONT_KEPT;
 	enum { IN, OUT, SOCK, N };
-	struct pollfd p[N] = {
+	struct gather_answer due;
+	bool sends = f->unsent || secret_due(f, &due);
+	struct pollfd p[N + LIMIT_SECRETS] = {
 		[IN] = {f->in_ended || hold ? -1 : f->in, POLLIN, 0},
 		/* without events, too, it says when nobody reads there any more */
 		[OUT] = {f->out, f->queue.len ? POLLOUT : 0, 0},
-		[SOCK] = {f->sock, (short)((full ? 0 : POLLIN) | (f->unsent ? POLLOUT : 0)), 0},
+		[SOCK] = {f->sock, (short)((full ? 0 : POLLIN) | (sends ? POLLOUT : 0)), 0},
 	};
-	if (poll(p, N, timeout_ms) < 0)
+	size_t n = N + gather_poll(f->gather, p + N, LIMIT_SECRETS);
+	if (poll(p, n, gather_timeout_ms(f->gather, timeout_ms)) < 0)
 		return;
+	gather_work(f->gather);
 	if (p[OUT].revents & (POLLERR | POLLHUP | POLLNVAL))
 		f->out_gone = true;
 	if (p[OUT].revents & POLLOUT)
@@ -384,7 +451,7 @@ static void turn(struct front *f, int timeout_ms)
 	if (p[IN].revents)
 		read_host(f);
 	bool lost = p[SOCK].revents & ~POLLOUT && !receive(f);
-	if (!lost && f->sock >= 0 && f->unsent && !send_unsent(f))
+	if (!lost && f->sock >= 0 && !send_unsent(f))
 		lost = !receive(f); /* it may have said why */
 	if (lost)
 		lose_broker(f);
@@ -424,6 +491,7 @@ static void fill_hello(struct front *f, enum front_kind kind)
 	const char *provider = s->provider ? s->provider : getenv("BROKER_PROVIDER");
 	struct front_hello *h = &f->hello;
 	reach_fill_hello(h, kind);
+	h->secrets = true;
 	h->name = s->name ? s->name : "";
 	h->provider = provider && *provider ? provider : NULL;
 	memcpy(h->mounts, s->mounts, sizeof(h->mounts));
@@ -442,6 +510,7 @@ int front_serve(const struct settings *settings, enum front_kind kind, int fd_ou
 	f->in = STDIN_FILENO;
 	f->out = fd_out;
 	f->sock = -1;
+	f->gather = gather_new();
 	lines_init(&f->lines, LIMIT_MCP_LINE);
 	buf_init(&f->from, LIMIT_MCP_RESULT + 1 + FRONT_NUMBER_HEAD + 2 * CHUNK);
 	buf_init(&f->queue, LIMIT_MCP_OUT_QUEUE + LIMIT_FRONT_KEPT);
@@ -458,6 +527,7 @@ int front_serve(const struct settings *settings, enum front_kind kind, int fd_ou
 		next = k->next;
 		free(k);
 	}
+	gather_free(f->gather);
 	fd_closep(&f->sock);
 	fd_closep(&f->out);
 	lines_done(&f->lines);

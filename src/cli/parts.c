@@ -17,6 +17,7 @@
 #include "mcp/server.h"
 #include "policy/watch.h"
 #include "provider/provider.h"
+#include "secret/vault.h"
 #include "session/session.h"
 #include "store/store.h"
 
@@ -155,6 +156,8 @@ void parts_reload_policy(struct parts *p)
 			r = audit_policy(p, "policy.reload", "in force", &err);
 		if (p->sessions)
 			sessions_policy_changed(p->sessions);
+		if (p->policy_changed)
+			p->policy_changed(p->policy_user);
 	}
 	if (r < 0) /* then no call is answered either */
 		log_error("%s", err.text);
@@ -180,6 +183,7 @@ static void open_sessions(struct parts *p)
 		.policy = p->policy,
 		.audit = p->audit,
 		.store = p->store,
+		.vault = p->vault,
 		.runtime_dir = p->runtime,
 		.agent_path = p->agent,
 		.kernels_dir = p->kernels,
@@ -208,6 +212,7 @@ static void open_server(struct parts *p)
 		.policy = p->policy,
 		.audit = p->audit,
 		.store = p->store,
+		.vault = p->vault,
 		.sessions = p->sessions,
 		.outputs = p->outputs,
 		.no_outputs = p->outputs ? NULL : &p->no_outputs,
@@ -228,6 +233,7 @@ int parts_open(struct parts *p, const struct settings *settings, bool solo, stru
 		r = open_store(p, err);
 	if (r < 0)
 		return r;
+	p->vault = vault_new();
 	open_sessions(p);
 	open_outputs(p);
 	open_server(p);
@@ -248,6 +254,7 @@ void parts_close(struct parts *p)
 	outputs_close(p->outputs);
 	if (p->store)
 		p->store->ops->close(p->store);
+	vault_free(p->vault);
 	audit_close(p->audit);
 	policy_free(p->policy);
 	if (p->runtime) {

@@ -17,10 +17,14 @@ struct parts {
 	struct policy_watch *watch;
 	struct audit *audit;
 	struct store *store;
+	struct vault *vault; /* secrets */
 	struct outputs *outputs;
 	struct err no_outputs;
 	struct sessions *sessions;
 	struct mcp_server *server;
+	/* Other rules hold: whoever gives secrets is to be asked again. NULL: nobody yet. */
+	void (*policy_changed)(void *user);
+	void *policy_user;
 };
 
 /* settings are borrowed, and checked. Whatever it returns, parts_close() is needed. */

@@ -84,6 +84,14 @@ static void heed_limits(struct run *r)
 			r->timeout_s = 0;
 }
 
+/* The server has it; here secrets would only stand about in /proc/PID/environ. */
+static void forget_environment(void)
+{
+	for (char **p = environ; p && *p; p++)
+		explicit_bzero(*p, strlen(*p));
+	(void)clearenv();
+}
+
 /* Its server: a front of the broker, whose session ends with it, or one process with --solo. */
 static int start_server(struct run *r, int *ret_status, struct err *err)
 {
@@ -92,7 +100,9 @@ static int start_server(struct run *r, int *ret_status, struct err *err)
 	arglist_add(&argv, "serve");
 	settings_args(&r->settings, &argv);
 	arglist_add(&argv, "--for-run");
-	return client_start(argv.v, &r->client, ret_status, err);
+	int e = client_start(argv.v, &r->client, ret_status, err);
+	forget_environment();
+	return e;
 }
 
 /* ---- what runs ---- */

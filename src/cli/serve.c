@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +33,12 @@ int serve_harden(int low)
 {
 	(void)umask(0077);
 	cli_ignore_sigpipe();
-	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+	/* What it knows of secrets must get into no core file, and be read by nobody else of its
+	 * uid. (1: no file, and nothing to a program that core_pattern names, which 0 would not
+	 * stop.) */
+	const struct rlimit best = {1, 1}, none = {0, 0};
+	if ((setrlimit(RLIMIT_CORE, &best) < 0 && setrlimit(RLIMIT_CORE, &none) < 0) ||
+		prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;
 	return fd_close_from(low);
 }

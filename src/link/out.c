@@ -16,6 +16,7 @@ void link_out_init(struct link_out *o, int fd)
 		.bytes = BUF_INIT(
 			2 * LIMIT_LINK_OUT_QUEUE), /* sent bytes may lie before the queue */
 	};
+	o->bytes.wipe = true; /* there may be secrets among them */
 }
 
 void link_out_done(struct link_out *o)

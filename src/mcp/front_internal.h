@@ -42,6 +42,8 @@ struct front {
 	uint8_t id[DELIVERY_FRONT];
 	char session[ID_TEXT_SIZE]; /* its default session; "": none */
 	struct mcp_conn *conn;      /* NULL: a control connection, or not greeted */
+	struct vault_giver *giver;  /* of secrets; NULL: it is not asked for any */
+	uint64_t asked_us;          /* CLOCK_MONOTONIC; 0: never */
 	struct control *control;    /* a CONTROL that is not answered yet */
 	struct buf in, out;
 };

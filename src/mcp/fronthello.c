@@ -50,10 +50,11 @@ int front_hello_encode(const struct front_hello *h, struct buf *out, struct err 
 	char hex[2 * DELIVERY_FRONT + 1];
 	id_hex(h->front, DELIVERY_FRONT, hex);
 	/* '*': a member whose value is NULL is left out */
-	json_t *o = json_pack("{s:[i,i],s:s,s:s,s:s,s:b,s:s,s:s,s:s*,s:s*,s:s*}", "protocol",
+	json_t *o = json_pack("{s:[i,i],s:s,s:s,s:s,s:b,s:b,s:s,s:s,s:s*,s:s*,s:s*}", "protocol",
 		(int)h->protocol_min, (int)h->protocol_max, "build", h->build, "kind",
-		kinds[h->kind], "front", hex, "resume", h->resume, "session", h->session, "name",
-		h->name, "provider", h->provider, "outputs", h->outputs, "policy", h->policy);
+		kinds[h->kind], "front", hex, "resume", h->resume, "secrets", h->secrets, "session",
+		h->session, "name", h->name, "provider", h->provider, "outputs", h->outputs,
+		"policy", h->policy);
 	json_t *mounts = encode_mounts(h);
 	bool all = o && json_array_size(mounts) == h->n_mounts;
 	if (o) {
@@ -194,6 +195,7 @@ int front_hello_decode(const char *p, size_t n, struct front_hello *ret, struct 
 		return bad(err, wrong);
 	}
 	h.resume = json_is_true(json_object_get(o, "resume"));
+	h.secrets = json_is_true(json_object_get(o, "secrets"));
 	(void)snprintf(h.session, sizeof(h.session), "%s", session ? session : "");
 	h.name = h.name ? h.name : "";
 	*ret = h;

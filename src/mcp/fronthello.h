@@ -28,6 +28,7 @@ struct front_hello {
 	uint8_t front[DELIVERY_FRONT]; /* its own random id */
 	bool resume;                   /* an earlier broker knew this front */
 	char session[ID_TEXT_SIZE];    /* its default session; "": none */
+	bool secrets;                  /* it answers SECRETS */
 	const char *name;              /* the host's configured name; "": none */
 	const char *provider;          /* NULL: "auto" */
 	struct sandbox_mount mounts[LIMIT_MOUNTS];

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "mcp/build.h"
 #include "mcp/front_internal.h"
+#include "mcp/frontsecret.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/server.h"
 #include "policy/policy.h"
@@ -256,21 +257,6 @@ static int admit(struct front *f, const struct front_hello *h, struct err *err, 
 	return 0;
 }
 
-/* What no sandbox of this provider can be held to is told at the start. */
-static bool provider_permitted(const struct fronts *a, const struct provider *provider,
-	const struct session_profile *profile, struct err *err)
-{
-	struct policy_decision d;
-	struct capabilities caps;
-	if (!a->config.sessions)
-		return true;
-	sessions_capabilities(a->config.sessions, profile, &caps);
-	if (session_permit_held(a->config.policy, provider, &caps, &d))
-		return true;
-	(void)err_set(err, ERR_POLICY_DENIED, EPERM, "%s", d.reason);
-	return false;
-}
-
 static int open_conn(struct front *f, const struct front_hello *h, struct err *err)
 {
 	struct err no_provider = {0};
@@ -282,9 +268,6 @@ static int open_conn(struct front *f, const struct front_hello *h, struct err *e
 		}
 		log_warning("%s", no_provider.text);
 	}
-	if (profile.provider && !h->resume &&
-		!provider_permitted(f->all, profile.provider, &profile, err))
-		return -EPERM;
 	const struct mcp_conn_config config = {
 		.principal = f->principal,
 		.host = h->name,
@@ -294,6 +277,71 @@ static int open_conn(struct front *f, const struct front_hello *h, struct err *e
 	};
 	f->conn = mcp_conn_new(f->all->config.server, &f->transport, &config);
 	return 0;
+}
+
+/* ---- secrets ---- */
+
+static void tick_later(struct fronts *a);
+
+/* Something was given, or will not be: whoever waited for it goes on. */
+static void secrets_changed(struct front *f)
+{
+	struct fronts *a = f->all;
+	if (a->config.sessions)
+		sessions_secrets_changed(a->config.sessions);
+	mcp_server_secrets(a->config.server);
+}
+
+/* Asks it for what its principal's policy has from variables and programs. */
+static void ask_for_secrets(struct front *f)
+{
+	json_t *wanted = frontsecret_wanted(f->all->config.vault, f->principal);
+	vault_giver_ask(f->giver);
+	if (vault_giver_open(f->giver) || f->asked_us) /* also that nothing is wanted any more */
+		front_send_json(f, FRONT_SECRETS, wanted);
+	f->asked_us = clock_monotonic_us();
+	json_decref(wanted);
+	tick_later(f->all);
+}
+
+static void begin_secrets(struct front *f, const struct front_hello *h)
+{
+	struct fronts *a = f->all;
+	if (!a->config.vault || !a->config.sessions || !f->conn)
+		return;
+	sessions_secrets_know(a->config.sessions, f->principal);
+	if (!h->secrets) /* an older one */
+		return;
+	f->giver = vault_giver_new(a->config.vault, f->principal);
+	ask_for_secrets(f);
+}
+
+/* False where that is none. What was read is overwritten. */
+static bool on_secret(struct front *f, const struct front_frame *frame)
+{
+	bool good = frontsecret_take(f->giver, (const uint8_t *)frame->p, frame->n);
+	explicit_bzero((void *)frame->p, frame->n);
+	secrets_changed(f);
+	return good;
+}
+
+static void end_secrets(struct front *f)
+{
+	if (!f->giver)
+		return;
+	vault_giver_free(TAKE_PTR(f->giver));
+	secrets_changed(f);
+}
+
+void fronts_secrets_reload(struct fronts *a)
+{
+	if (!a->config.vault || !a->config.sessions)
+		return;
+	sessions_secrets_reload(a->config.sessions);
+	list_for_each (f, next, &a->fronts, struct front, link)
+		if (f->giver && !f->broken)
+			ask_for_secrets(f);
+	mcp_server_secrets(a->config.server);
 }
 
 static void on_hello(struct front *f, const struct front_frame *frame)
@@ -318,8 +366,9 @@ static void on_hello(struct front *f, const struct front_frame *frame)
 	(void)snprintf(f->session, sizeof(f->session), "%s", h.session);
 	if (f->conn)
 		f->all->n_live++;
-	front_hello_done(&h);
 	send_reply(f, FRONT_WELCOME, NULL, false);
+	begin_secrets(f, &h);
+	front_hello_done(&h);
 	if (f->all->config.changed)
 		f->all->config.changed(f->all->config.user);
 }
@@ -347,6 +396,7 @@ static void end_conn(struct front *f)
 	if (!f->conn)
 		return;
 	mcp_conn_close(TAKE_PTR(f->conn));
+	end_secrets(f);
 	a->n_live--;
 	if (f->kind == FRONT_RUN && f->session[0] && a->config.sessions &&
 		sessions_find(a->config.sessions, f->principal, f->session, &s, NULL) == 0)
@@ -368,6 +418,8 @@ static bool on_frame(struct front *f, const struct front_frame *frame)
 		on_message(f, frame);
 		return true;
 	}
+	if (frame->type == FRONT_SECRET && f->giver)
+		return on_secret(f, frame);
 	if (frame->type == FRONT_CONTROL && !f->conn && !f->control) {
 		front_control(f, frame->p, frame->n);
 		return true;
@@ -411,9 +463,13 @@ static bool receive(struct front *f)
 	if (n <= 0)
 		return false;
 	size_t used = 0;
-	if (fresh)
-		return on_bytes(f, to, (size_t)n, &used) &&
-		       buf_append(&f->in, to + used, (size_t)n - used) == 0;
+	if (fresh) {
+		bool good = on_bytes(f, to, (size_t)n, &used) &&
+			    buf_append(&f->in, to + used, (size_t)n - used) == 0;
+		/* the beginning of a secret, perhaps; f may keep it, wiped in its time */
+		explicit_bzero(to + used, (size_t)n - used);
+		return good;
+	}
 	f->in.len += (size_t)n;
 	if (!on_bytes(f, f->in.data, f->in.len, &used))
 		return false;
@@ -480,6 +536,7 @@ static void front_new(struct fronts *a, int fd, uid_t uid)
 	f->since_us = clock_monotonic_us();
 	(void)snprintf(f->principal, sizeof(f->principal), "uid:%u", uid);
 	buf_init(&f->in, LIMIT_MCP_LINE + FRONT_MESSAGE_HEAD + FRONT_CHUNK);
+	f->in.wipe = true;
 	/* every request in flight may end with a largest message at once */
 	buf_init(&f->out, LIMIT_MCP_OUT_QUEUE +
 				  LIMIT_MCP_INFLIGHT * (LIMIT_MCP_RESULT + 1 + FRONT_NUMBER_HEAD));
@@ -498,6 +555,18 @@ static void front_new(struct fronts *a, int fd, uid_t uid)
 
 static void on_tick(uv_timer_t *t);
 static void on_connection(uv_poll_t *h, int status, int events);
+
+/* Does it owe an answer still? One that is stopped must not hold up others for ever. */
+static bool owes_secrets(struct front *f, uint64_t now)
+{
+	if (!f->giver || !vault_giver_open(f->giver))
+		return false;
+	if (now - f->asked_us < LIMIT_FRONT_SECRETS_US)
+		return true;
+	vault_giver_late(f->giver);
+	secrets_changed(f);
+	return false;
+}
 
 static void tick_later(struct fronts *a)
 {
@@ -539,8 +608,10 @@ static void on_tick(uv_timer_t *t)
 	uint64_t now = clock_monotonic_us();
 	bool again = false;
 	list_for_each (f, next, &a->fronts, struct front, link) {
-		if (f->greeted)
+		if (f->greeted) {
+			again |= owes_secrets(f, now);
 			continue;
+		}
 		if (now - f->since_us > LIMIT_FRONT_HELLO_US)
 			front_close(f);
 		else

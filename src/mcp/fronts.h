@@ -11,6 +11,7 @@ struct fronts;
 struct mcp_server;
 struct policy;
 struct sessions;
+struct vault;
 
 /* Borrowed pointers live as long as the fronts. */
 struct fronts_config {
@@ -18,6 +19,7 @@ struct fronts_config {
 	struct mcp_server *server;
 	struct sessions *sessions;
 	struct policy *policy;
+	struct vault *vault; /* NULL: there are no secrets */
 	const char *outputs; /* where presented files go */
 	const char *state;   /* the state directory, for messages */
 	/* One has come or gone. May be NULL. */
@@ -35,6 +37,8 @@ struct fronts_config {
 struct fronts *fronts_new(const struct fronts_config *c, int listen_fd);
 /* Fronts that carry a host's messages, and commands. Control connections don't count. */
 unsigned fronts_count(const struct fronts *f);
+/* The policy has changed: all are asked for secrets once more. */
+void fronts_secrets_reload(struct fronts *f);
 /* No more connections; whoever is connected is told to connect anew. */
 void fronts_leave(struct fronts *f);
 /* CONTROL_ANSWER to "leave", with the lock's descriptor. 0 or a negative errno. */

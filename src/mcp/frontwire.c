@@ -18,6 +18,7 @@ static const struct shape {
 	{FRONT_MESSAGE, FRONT_FROM_FRONT, NUMBER + 1 + 4, LIMIT_MCP_LINE},
 	{FRONT_BYE, FRONT_FROM_FRONT, 0, 0},
 	{FRONT_CONTROL, FRONT_FROM_FRONT, 0, LIMIT_FRONT_JSON},
+	{FRONT_SECRET, FRONT_FROM_FRONT, 2, LIMIT_SECRET_NAME + LIMIT_SECRET_BYTES},
 	{FRONT_WELCOME, FRONT_FROM_BROKER, 0, LIMIT_FRONT_JSON},
 	{FRONT_REFUSED, FRONT_FROM_BROKER, 0, LIMIT_FRONT_JSON},
 	{FRONT_ANSWER, FRONT_FROM_BROKER, NUMBER, LIMIT_MCP_RESULT + 1},
@@ -26,6 +27,7 @@ static const struct shape {
 	{FRONT_SESSION, FRONT_FROM_BROKER, 0, LIMIT_FRONT_HANDLE},
 	{FRONT_LEAVING, FRONT_FROM_BROKER, 0, 0},
 	{FRONT_CONTROL_ANSWER, FRONT_FROM_BROKER, 0, LIMIT_FRONT_CONTROL},
+	{FRONT_SECRETS, FRONT_FROM_BROKER, 0, LIMIT_FRONT_JSON},
 };
 
 static const struct shape *find_shape(enum front_side from, uint8_t type)
@@ -69,8 +71,9 @@ int frontwire_next(
 		ret->flags = body[NUMBER];
 		ret->age_ms = wire_get32(body + NUMBER + 1);
 	}
-	ret->p = (const char *)body + s->fixed;
-	ret->n = length - 1 - s->fixed;
+	size_t head = s->type == FRONT_SECRET ? 0 : s->fixed; /* read by frontsecret.c */
+	ret->p = (const char *)body + head;
+	ret->n = length - 1 - head;
 	return 1;
 }
 

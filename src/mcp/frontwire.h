@@ -18,6 +18,7 @@ enum front_type {
 	FRONT_MESSAGE = 2, /* be64 number, u8 flags, be32 age in ms, one line without its end */
 	FRONT_BYE = 3,     /* empty: the host is done */
 	FRONT_CONTROL = 4, /* JSON */
+	FRONT_SECRET = 5,  /* frontsecret.h: one answer to SECRETS */
 	/* broker to front */
 	FRONT_WELCOME = 65,        /* JSON */
 	FRONT_REFUSED = 66,        /* JSON; the end */
@@ -27,6 +28,7 @@ enum front_type {
 	FRONT_SESSION = 70,        /* the default session's handle, or nothing */
 	FRONT_LEAVING = 71,        /* empty: this broker goes; reconnect */
 	FRONT_CONTROL_ANSWER = 72, /* JSON */
+	FRONT_SECRETS = 73,        /* JSON: what is wanted; to fronts whose HELLO says so */
 };
 
 enum front_flag {

@@ -36,6 +36,8 @@ struct mcp_conn;
 
 /* Jobs of sessions that an earlier broker left are put on record when they end. */
 struct mcp_server *mcp_server_new(const struct mcp_config *c);
+/* A secret was given, or will not be: calls that waited for that go on. */
+void mcp_server_secrets(struct mcp_server *s);
 /* Connections are closed first. Frees it from the loop's next turn. */
 void mcp_server_close(struct mcp_server *s);
 

@@ -7,13 +7,8 @@
 
 #include "base/list.h"
 #include "base/str.h"
-#include "secret/source.h"
-#if __has_include("secret/redact.h")
 #include "secret/redact.h"
-#else
-#define redactor_new(values, n, ret, err) ((void)(values), (void)(n), (void)(err), *(ret) = NULL, 0)
-#define redactor_unref(r)                 ((void)(r))
-#endif
+#include "secret/source.h"
 
 #define WHY_SIZE sizeof(((struct vault_granted *)0)->why)
 
@@ -39,6 +34,7 @@ struct principal {
 	struct vault_want *wants; /* owned, with their texts */
 	struct answer *files;     /* one a want */
 	size_t n;
+	bool wants_set;
 	struct list known, givers, grants;
 	struct redactor *redactor;
 	bool stale;
@@ -280,11 +276,9 @@ static void drop_wants(struct principal *p)
 void vault_set_wants(
 	struct vault *v, const char *principal, const struct vault_want *wants, size_t n)
 {
-	struct principal *p = find(v, principal);
-	if (!p && n == 0)
-		return;
-	p = get(v, principal);
+	struct principal *p = get(v, principal);
 	CHECK(n <= LIMIT_SECRETS);
+	p->wants_set = true;
 	drop_wants(p);
 	p->wants = xcalloc(n + 1, sizeof(*p->wants));
 	p->files = xcalloc(n + 1, sizeof(*p->files));
@@ -298,6 +292,18 @@ void vault_set_wants(
 				answer_nothing(p, &g->answers[i], "the policy no longer names it");
 	read_files(p);
 	update(p);
+}
+
+bool vault_has(const struct vault *v, const char *principal)
+{
+	const struct principal *p = find(v, principal);
+	return p && p->wants_set;
+}
+
+void vault_each(struct vault *v, void (*fn)(void *user, const char *principal), void *user)
+{
+	list_for_each (p, next, &v->principals, struct principal, link)
+		fn(user, p->name);
 }
 
 size_t vault_wants(const struct vault *v, const char *principal, const struct vault_want **ret)

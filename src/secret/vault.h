@@ -42,6 +42,9 @@ void vault_free(struct vault *v);
  * sizes have been checked. What is wanted no more is forgotten, unless a session has it. */
 void vault_set_wants(
 	struct vault *v, const char *principal, const struct vault_want *wants, size_t n);
+/* Has vault_set_wants() been called for it? */
+bool vault_has(const struct vault *v, const char *principal);
+void vault_each(struct vault *v, void (*fn)(void *user, const char *principal), void *user);
 /* Borrowed until the next vault_set_wants(). */
 size_t vault_wants(const struct vault *v, const char *principal, const struct vault_want **ret);
 /* What texts for that principal are to be masked with; borrowed until anything of the vault

@@ -16,6 +16,8 @@
 struct exec;
 struct files;
 struct store;
+struct vault;
+struct vault_granted;
 struct session;
 struct sessions;
 
@@ -25,6 +27,7 @@ struct sessions_config {
 	struct policy *policy;
 	struct audit *audit;
 	struct store *store;
+	struct vault *vault; /* NULL: there are no secrets */
 	const char *runtime_dir, *agent_path, *kernels_dir;
 	/* Sandboxes outlive this process, and a later one finds them by the store. */
 	bool outlive;
@@ -39,15 +42,6 @@ struct session_profile {
 void session_profile_copy(const struct session_profile *from, struct session_profile *ret);
 /* Frees what a copy holds. */
 void session_profile_done(struct session_profile *p);
-
-/* May principal use sandboxes that are made with this profile and held by these capabilities?
- * False: *ret is the decision. */
-bool session_permit(const struct policy *p, const char *principal,
-	const struct session_profile *profile, const struct capabilities *k,
-	struct policy_decision *ret);
-/* The policy's `require` alone. */
-bool session_permit_held(const struct policy *p, const struct provider *provider,
-	const struct capabilities *k, struct policy_decision *ret);
 
 struct sessions *sessions_new(const struct sessions_config *c);
 /* At a broker's start, once: finds the sessions that an earlier one has left in the store. They are
@@ -64,9 +58,8 @@ void sessions_detach(struct sessions *m, void (*done)(void *user), void *user);
 /* Other rules hold: TTLs and what is kept ready are looked at anew. */
 void sessions_policy_changed(struct sessions *m);
 
-/* What the next sandbox of that profile will be held by. */
-void sessions_capabilities(
-	struct sessions *m, const struct session_profile *profile, struct capabilities *ret);
+/* The isolation level of the next sandbox of that profile. */
+const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile);
 
 struct session_wish {
 	const char *principal;
@@ -76,8 +69,7 @@ struct session_wish {
 };
 /* Starts a sandbox and returns its session at once: what is asked of it waits for the link. Audited
  * before; caps of principal and broker hold (an implicit session not named again for 2 minutes is
- * evicted first); what the policy does not permit is refused and audited. A session that this
- * delivery has made already is the answer. */
+ * evicted first). A session that this delivery has made already is the answer. */
 int sessions_open(struct sessions *m, const struct session_wish *wish, struct session **ret,
 	struct err *err) MUST_CHECK;
 /* ERR_NO_SUCH_SESSION with one and the same text for malformed, forged, foreign, expired and closed
@@ -98,9 +90,6 @@ const char *session_handle(const struct session *s);
 const char *session_principal(const struct session *s);
 const struct provider *session_provider(const struct session *s);
 const struct capabilities *session_capabilities(const struct session *s);
-const struct session_profile *session_profile(const struct session *s);
-/* Those that its sandbox was made with. */
-const struct policy_limits *session_limits(const struct session *s);
 const char *session_sandbox_id(const struct session *s);
 struct exec *session_exec(struct session *s);
 struct files *session_files(struct session *s);
@@ -113,6 +102,21 @@ void session_release(struct session *s);
 /* Ends it; the handle is unknown from now on. done (may be NULL) once nothing of it is left. */
 void session_close(struct session *s, const char *why,
 	void (*done)(void *user, const char *leftovers), void *user);
+
+/* ---- secrets ---- */
+
+/* What the policy says of a principal's secrets is in the vault from now on; once for each. */
+void sessions_secrets_know(struct sessions *m, const char *principal);
+/* The policy has changed: the same anew for all of them, and for sessions from now on. */
+void sessions_secrets_reload(struct sessions *m);
+/* Values were given: sessions of an earlier broker may have waited for them. */
+void sessions_secrets_changed(struct sessions *m);
+/* What it was given, and what it was not, each with the reason. */
+size_t session_secrets(const struct session *s, const struct vault_granted **ret);
+/* Can what it says be masked? Else nothing of it may leave (ERR_SECRET_UNAVAILABLE): an earlier
+ * broker has given it values that this one does not know yet. */
+int session_speaks(struct session *s, struct err *err) MUST_CHECK;
+
 /* Before session_close(): the delivery that closes it. For ten minutes after its end
  * sessions_closed_by() knows, whichever broker is asked. */
 void session_set_closer(struct session *s, const struct delivery *d);

@@ -1,6 +1,8 @@
 /* session_internal.h: shared by the files of session and their test; nobody else includes it. */
 #pragma once
 
+#include <jansson.h>
+
 #include "base/limits.h"
 #include "base/list.h"
 #include "link/link.h"
@@ -58,12 +60,13 @@ struct session {
 	char *principal;
 	bool implicit;
 	struct session_profile profile; /* with copies of its own */
-	struct policy_limits limits;    /* that its sandbox was made with */
 	uint8_t key[AUTH_KEY];          /* of its link */
 	char *ref;                      /* of its sandbox; known before that is made */
 	bool made;                      /* create() has succeeded, here or in an earlier broker */
 	bool found;                     /* an earlier broker's: what its agent knows is asked */
 	unsigned asking;                /* so many answers to that are to come */
+	struct vault_grant *grant;      /* its secrets; NULL: none */
+	bool secrets_sent;              /* over the link */
 	bool once;                      /* what is audited of it may be on record already */
 	struct sandbox *sandbox;        /* NULL once destroy() was called */
 	struct capabilities caps;
@@ -100,7 +103,7 @@ int sessions_make_room(
 /* session_life.c */
 /* Makes a sandbox for the pool. */
 int session_make_pooled(struct sessions *m, const struct session_profile *profile,
-	const struct policy_limits *limits, struct session **ret, struct err *err) MUST_CHECK;
+	struct session **ret, struct err *err) MUST_CHECK;
 /* Ends one of the pool. */
 void session_drop_pooled(struct session *s, const char *why);
 
@@ -116,11 +119,10 @@ void session_kernel_lost(struct session *s);
 struct pool *pool_new(struct sessions *m);
 /* A session of that profile was asked for: such sandboxes are kept ready from now on, begun soon.
  */
-void pool_used(struct pool *p, const struct session_profile *profile, const char *principal);
+void pool_used(struct pool *p, const struct session_profile *profile);
 /* One that is like what sessions_open() would make, or NULL. It stays SESSION_POOLED until the
  * caller makes it a session. */
-struct session *pool_take(
-	struct pool *p, const struct session_profile *profile, const char *principal);
+struct session *pool_take(struct pool *p, const struct session_profile *profile);
 /* What is kept ready may be of other limits now. */
 void pool_policy_changed(struct pool *p);
 /* One of the pool has ended by itself. */
@@ -134,8 +136,7 @@ void pool_close(struct pool *p, bool in_use, void (*done)(void *user), void *use
 /* ---- session_life.c, for session_restore.c ---- */
 
 /* With id, times and lists; not in all->sessions yet. */
-struct session *session_new(struct sessions *m, const struct session_profile *profile,
-	const struct policy_limits *limits);
+struct session *session_new(struct sessions *m, const struct session_profile *profile);
 /* Writes its record, makes its sandbox and what stands on that. Puts it into all->sessions, but
  * where it fails: then it is freed, or taken down by the timer. */
 int session_make(struct session *s, struct err *err) MUST_CHECK;
@@ -155,6 +156,16 @@ void session_learn(struct session *s);
 /* Are all found ones ready or lost? Those that have not answered in time are given up. */
 bool sessions_all_restored(struct sessions *m, uint64_t now_us);
 
+/* ---- session_secret.c ---- */
+
+/* Before the sandbox of a new session is made, or given away: what it will be given, audited. */
+int session_secrets_grant(struct session *s, struct err *err) MUST_CHECK;
+/* Over its link, once and as soon as all of it is known. */
+void session_secrets_send(struct session *s);
+/* For its record, NULL: none; and back from there. */
+json_t *session_secrets_json(const struct session *s);
+void session_secrets_restore(struct session *s, const json_t *list);
+
 /* ---- session_record.c: what a later broker needs ---- */
 
 struct session_record {
@@ -167,13 +178,10 @@ struct session_record {
 	uint8_t key[AUTH_KEY];
 	bool implicit;
 	uint64_t created_us;
-	bool has_limits;
-	struct policy_limits limits;    /* those of a sandbox */
+	json_t *secrets;                /* NULL: none */
 	struct session_profile profile; /* copies */
 };
 
-/* What is on record of its sandbox's limits, over those in l. */
-void session_record_limits(const struct session_record *r, struct policy_limits *l);
 /* As s is now. */
 int session_record_put(struct session *s, struct err *err) MUST_CHECK;
 /* Nothing of it is left, nor is its record; where a delivery closed it, that stays known. */

@@ -18,9 +18,7 @@
 
 static struct session *from_record(struct sessions *m, struct session_record *r)
 {
-	struct policy_limits l = *policy_limits(m->config.policy, r->principal);
-	session_record_limits(r, &l);
-	struct session *s = session_new(m, &r->profile, &l);
+	struct session *s = session_new(m, &r->profile);
 	memcpy(s->handle, r->handle, sizeof(s->handle));
 	memcpy(s->sandbox_id, r->sandbox_id, sizeof(s->sandbox_id));
 	memcpy(s->closed_by, r->closed_by, sizeof(s->closed_by));
@@ -37,6 +35,8 @@ static struct session *from_record(struct sessions *m, struct session_record *r)
 	uint64_t age = now - MIN(now, r->created_us);
 	s->created_us = r->created_us;
 	s->born_us -= MIN(s->born_us, age);
+	if (s->handle[0])
+		session_secrets_restore(s, r->secrets);
 	return s;
 }
 
@@ -80,6 +80,7 @@ static void go_on(struct session *s)
 	/* As many are open as were in the broker before. */
 	CHECK(session_attach(s, TAKE_FD(s->sandbox->link_fd), true, s->sandbox->kernels_dir,
 		      s->sandbox->workspace, &why) == 0);
+	session_secrets_send(s);
 }
 
 /* One whose sandbox was about to be made: it is found, or made now. */

@@ -76,6 +76,8 @@ static void test_maxima(void **state)
 		{FRONT_ANSWER, FRONT_FROM_BROKER, 8, 8 + LIMIT_MCP_RESULT + 1},
 		{FRONT_DONE, FRONT_FROM_BROKER, 8, 8},
 		{FRONT_SESSION, FRONT_FROM_BROKER, 0, LIMIT_FRONT_HANDLE},
+		{FRONT_SECRET, FRONT_FROM_FRONT, 2, 2 + LIMIT_SECRET_NAME + LIMIT_SECRET_BYTES},
+		{FRONT_SECRETS, FRONT_FROM_BROKER, 0, LIMIT_FRONT_JSON},
 	};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		frontwire_head(all[i].type, all[i].most, p);

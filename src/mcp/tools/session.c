@@ -12,6 +12,7 @@
 #include "exec/masked.h"
 #include "mcp/call.h"
 #include "mcp/render.h"
+#include "secret/vault.h"
 
 static const struct arg args[] = {
 	{"action", ARG_TEXT, .required = true, .max = 20},
@@ -39,6 +40,12 @@ static const struct field kernel_fields[] = {
 	{"queued", "integer", false, NULL},
 	{0},
 };
+static const struct field secret_fields[] = {
+	{"name", "string", true, NULL},
+	{"variable", "string", true, NULL},
+	{"exposure", "string", true, NULL},
+	{0},
+};
 static const struct field result_fields[] = {
 	{"session", "string", false, NULL},
 	{"provider", "string", false, NULL},
@@ -48,6 +55,7 @@ static const struct field result_fields[] = {
 	{"kernels", "[object]", false, kernel_fields},
 	{"jobs", "[object]", false, NULL},
 	{"usage", "object", false, NULL},
+	{"secrets", "[object]", false, secret_fields},
 	{"expiresAt", "string", false, NULL},
 	{"sessions", "[object]", false, NULL},
 	{"closed", "boolean", false, NULL},
@@ -80,17 +88,43 @@ static void set_expiry(struct session *s, json_t *o)
 	json_object_set_new(o, "expiresAt", json_string(when));
 }
 
+/* Which secrets it has, never what they are. */
+static void describe_secrets(struct call *c)
+{
+	const struct vault_granted *list;
+	size_t n = session_secrets(c->session, &list);
+	json_t *all = json_array();
+	for (size_t i = 0; i < n; i++) {
+		const struct vault_granted *one = &list[i];
+		bool placeholder = one->exposure == VAULT_PLACEHOLDER;
+		if (one->why[0])
+			continue;
+		json_array_append_new(all,
+			json_pack("{s:s,s:s,s:s}", "name", one->name, "variable", one->variable,
+				"exposure", placeholder ? "placeholder" : "session"));
+		call_print(c, "secret %s: in the variable %s%s\n", one->name, one->variable,
+			placeholder ? ", as a placeholder that is worth nothing here"
+				    : "; what is printed of it is masked");
+	}
+	if (json_array_size(all) > 0)
+		call_set(c, "secrets", all);
+	else
+		json_decref(all);
+	call_tell_secrets(c, c->session);
+}
+
 static void describe(struct call *c)
 {
 	struct session *s = c->session;
 	const struct capabilities *k = session_capabilities(s);
-	const struct policy_limits *l = session_limits(s);
+	const struct policy_limits *l = policy_limits(c->server->config.policy, c->principal);
 	const char *provider = session_provider(s)->name;
 	call_set_text(c, "provider", provider);
 	call_set_text(c, "isolationLevel", k->isolation_level);
 	call_set(c, "enforced", enforced_json(k));
 	call_set(c, "limits", limits_json(l));
 	set_expiry(s, c->structured);
+	describe_secrets(c);
 	call_print(c,
 		"provider %s (isolation: %s), %llu MiB memory (%s), %u processes (%s), %u CPUs "
 		"(%s), network: %s\n",
@@ -482,7 +516,8 @@ static void run(struct call *c)
 		do_list(c);
 		return;
 	}
-	if (strcmp(a, "close") == 0 && closed_before(c))
+	c->silent = strcmp(a, "close") == 0;
+	if (c->silent && closed_before(c))
 		return;
 	if (call_find_session(c, strcmp(a, "info") == 0, &err) < 0) {
 		call_fail(c, &err);
