@@ -106,7 +106,7 @@ static int arguments(struct bwrap_args *a, const struct sandbox_spec *spec, stru
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		const struct sandbox_mount *m = &spec->mounts[i];
 		_cleanup_free_ char *target = xasprintf(MNT "/%s", m->name);
-		bwrap_add(a, "--ro-bind", launch_see(l, m->source, true, false), target, NULL);
+		bwrap_add(a, "--ro-bind", launch_see_mount(l, m->source), target, NULL);
 	}
 	bwrap_add(
 		a, "--remount-ro", "/", "--chdir", WORKSPACE, "--", AGENT, HOSTED_AGENT_ARGS, NULL);

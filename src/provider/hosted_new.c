@@ -30,6 +30,23 @@ static bool mount_name_valid(const char *name)
 	return n > 0 && n <= MOUNT_NAME_MAX && !name[n] && name[0] != '.';
 }
 
+/* The front resolved it, maybe long ago. */
+static int check_real(const struct sandbox_mount *m, struct err *err)
+{
+	_cleanup_close_ int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd =
+		m->source[0] == '/' && top >= 0
+			? fd_open_beneath_no_links(top, m->source + 1, O_PATH | O_DIRECTORY, 0)
+			: -ENOTDIR;
+	if (fd >= 0)
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, ENOTDIR,
+		"mount %s: %.300s is not a directory any more, or leads through a link, as it did "
+		"not "
+		"when scb started: start scb again if it was you who changed it",
+		m->name, m->source);
+}
+
 static int check_spec(const struct sandbox_spec *s, struct err *err)
 {
 	if (!id_valid('x', s->id) || !s->runtime_dir || !s->agent_path || !s->kernels_dir)
@@ -61,10 +78,9 @@ static int check_spec(const struct sandbox_spec *s, struct err *err)
 				"mount name \"%.80s\": letters, digits, '.', '_' and '-' only, not "
 				"beginning with '.'",
 				m->name);
-		struct stat st;
-		if (m->source[0] != '/' || stat(m->source, &st) < 0 || !S_ISDIR(st.st_mode))
-			return err_set(err, ERR_INVALID_ARGUMENT, ENOTDIR,
-				"mount %s: %.300s is not a directory", m->name, m->source);
+		int r = check_real(m, err);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

@@ -72,6 +72,14 @@ const char *launch_see(struct launch *l, const char *source, bool directory, boo
 	return s->target;
 }
 
+const char *launch_see_mount(struct launch *l, const char *source)
+{
+	const char *seen = launch_see(l, source, true, false);
+	if (seen != source)
+		l->stages[l->n_stages - 1].mount = true;
+	return seen;
+}
+
 void launch_done(struct launch *l)
 {
 	for (size_t i = 0; i < l->n_fds; i++)
@@ -116,6 +124,19 @@ static void join_groups(const struct launch *l, bool born_in_group)
 			fail("join cgroup", NULL);
 }
 
+static void enter_real(const char *path)
+{
+	int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd =
+		top < 0 ? -errno : fd_open_beneath_no_links(top, path + 1, O_PATH | O_DIRECTORY, 0);
+	if (fd < 0 || fchdir(fd) < 0) {
+		errno = fd < 0 ? -fd : errno;
+		fail("open", path);
+	}
+	(void)close(fd);
+	(void)close(top);
+}
+
 static void make_stage(const struct launch *l, const struct launch_stage *s)
 {
 	int fd = -1;
@@ -125,7 +146,9 @@ static void make_stage(const struct launch *l, const struct launch_stage *s)
 		fail("stage", s->target);
 	if (fd >= 0)
 		(void)close(fd);
-	if (mount(s->source, s->target, NULL, MS_BIND | MS_REC, NULL) < 0)
+	if (s->mount)
+		enter_real(s->source);
+	if (mount(s->mount ? "." : s->source, s->target, NULL, MS_BIND | MS_REC, NULL) < 0)
 		fail("bind", s->source);
 	/* Only adds: flags that are locked on the source stay as they are. */
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |

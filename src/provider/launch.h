@@ -23,6 +23,7 @@ struct launch_stage {
 	char *target;       /* below LAUNCH_STAGE_DIR, one new name */
 	bool directory;
 	bool writable;
+	bool mount;
 };
 
 #define LAUNCH_FIRST_FD 3
@@ -59,6 +60,9 @@ int launch_give_owned(struct launch *l, int fd);
 /* How the process will see a source of binds: by its own path, or, where the future uid could not
  * reach it, staged. source is borrowed until launch_done(), the result lives as long. */
 const char *launch_see(struct launch *l, const char *source, bool directory, bool writable);
+/* The same of a folder that is mounted, whose path has no link in it. Where one is put there later,
+ * by whoever owns a folder above, it is not followed. */
+const char *launch_see_mount(struct launch *l, const char *source);
 
 /* The pid, with a pidfd for it, or a negative errno. What goes wrong in the child is one line on
  * stderr_fd, "scb launch: STEP: ENAME", and exit status 125. */

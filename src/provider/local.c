@@ -126,7 +126,7 @@ static int start(struct hosted *h, const struct sandbox_spec *spec, struct err *
 	h->base.workspace = xstrdup(launch_see(&l, workspace, true, true));
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		seen[i] = (struct sandbox_mount){
-			spec->mounts[i].name, launch_see(&l, spec->mounts[i].source, true, false)};
+			spec->mounts[i].name, launch_see_mount(&l, spec->mounts[i].source)};
 	inside.mounts = seen;
 	struct boot b = {
 		.spec = &inside,

@@ -2,6 +2,8 @@
 """Attacks on files and on what is presented: links, races, kinds of files, names, archives, mounts."""
 import hashlib
 import os
+import subprocess
+import sys
 import time
 import unittest
 
@@ -366,6 +368,46 @@ class Mounts(unittest.TestCase):
                         self.assertNotIn(OUTSIDE, str(r))
                     self.assertTrue(client.tool("present_output", path=path).is_error)
             self.assertTrue([e for e in place.audit() if e["event"] == "tool.end" and e["tool"] == "files" and "detail" in e])
+        finally:
+            client.close()
+        self.assertEqual([], client.faults)
+
+    def test_swapped(self):
+        """a mounted folder in whose place a link was put later is not followed, however fast it is swapped"""
+        place = harness.Place()
+        for name, text in (("shared/data", INSIDE), ("private", OUTSIDE)):
+            folder = place.folder("home", *name.split("/"))  # in a home that only its owner may enter
+            os.chmod(folder, 0o755)
+            place.file(os.path.join(folder, "f"), text.encode())
+        data, link = (os.path.join(place.home, "shared", n) for n in ("data", "link"))
+        os.symlink(os.path.join(place.home, "private"), link)
+        client = place.serve("--mount", "m=" + data)
+
+        def once():
+            r = client.tool("session", action="open")
+            if r.is_error:
+                return r
+            read = client.tool("files", action="read", path="/mnt/m/f", session=r.session)
+            self.assertNotIn(OUTSIDE, str(read))
+            client.tool("session", action="close", session=r.session)
+            return read
+        try:
+            client.initialize()
+            self.assertFalse(once().is_error)
+            swapper = subprocess.Popen([sys.executable, "-c", attack.SWAP, data, link, "60"], stdout=subprocess.DEVNULL)
+            try:
+                # An ordinary user's bubblewrap looks at the path once more: docs/threat-model.md.
+                tries = [once() for _ in range(20)] if harness.MODE == "root" else []
+            finally:
+                swapper.kill()
+                swapper.wait()
+            self.assertTrue(any(r.is_error for r in tries) or not tries)
+            if os.path.islink(link):
+                os.rename(data, data + "-old")
+                os.rename(link, data)
+            r = once()
+            self.assertTrue(r.is_error, str(r))
+            self.assertIn("leads through a link", r.text)
         finally:
             client.close()
         self.assertEqual([], client.faults)

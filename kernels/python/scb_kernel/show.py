@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import reprlib
 
 from . import figures, table, wire
@@ -9,6 +10,11 @@ from .text import bounded, bounded_bytes
 
 TEXT_MAX = 30 * 1024  # bytes of text/plain; what is longer would not stand in an answer
 BUNDLE_MAX = 240 * 1024  # bytes of a DISPLAY frame; the link's own limit is 256 KiB
+
+# What the broker takes for a type's name.
+_TYPE = re.compile(r"[ !#-\[\]-~]+/[ !#-\[\]-~]*")
+
+MIMES_MAX = 16  # of one bundle; so, too, for the broker
 
 _scalars = frozenset((int, float, bool, complex, type(None)))
 _containers = frozenset((list, tuple, set, frozenset, dict))
@@ -142,9 +148,12 @@ def bundle(value):
 def display_frame(mimes, is_result):
     """The frame of one bundle. What does not fit any more is named in it instead."""
     body = wire.tlv(wire.TAG_IS_RESULT, int(is_result))
-    for mime, data in mimes:
-        if len(body) + len(mime) + len(data) + 64 > BUNDLE_MAX:
-            body += wire.tlv(wire.TAG_MIME_SKIPPED, f"{mime[:100]} {len(data)}")
+    for mime, data in mimes[:MIMES_MAX]:
+        name = str(mime)[:100]
+        if not _TYPE.fullmatch(name):
+            body += wire.tlv(wire.TAG_MIME_SKIPPED, f"of no type {len(data)}")
+        elif len(body) + len(name) + len(data) + 64 > BUNDLE_MAX:
+            body += wire.tlv(wire.TAG_MIME_SKIPPED, f"{name} {len(data)}")
         else:
-            body += wire.tlv(wire.TAG_MIME, mime[:100]) + wire.tlv(wire.TAG_MIME_DATA, data)
+            body += wire.tlv(wire.TAG_MIME, name) + wire.tlv(wire.TAG_MIME_DATA, data)
     return wire.frame(wire.DISPLAY, body)
