@@ -274,6 +274,9 @@ static void finish(struct call *c, const struct err *failed)
 		json_decref(result);
 
 	struct err err = {0};
+	struct audit_event foreign = {.event = "handle.foreign", .with_next = true};
+	if (failed && failed->code == ERR_NO_SUCH_SESSION && args_text(c->args, "session"))
+		(void)!call_audit(c, &foreign, &err); /* fails as the next one does */
 	struct audit_event e = {
 		.event = "tool.end",
 		.has_exit = c->has_exit,

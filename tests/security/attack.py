@@ -16,6 +16,7 @@ OWASP = {
     "tool.end": {"ASI02", "T2"},
     "file.present": {"ASI02", "ASI05", "T2", "T11"},
     "file.refused": {"ASI02", "ASI05", "T2", "T11"},
+    "handle.foreign": {"ASI03", "ASI07", "T9", "T16"},
     "link.auth_failed": {"ASI03", "ASI07", "T9", "T16"},
     "session.open": {"ASI06", "T1", "T12"},
     "session.close": {"ASI06", "T1", "T12"},
