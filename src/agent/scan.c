@@ -15,6 +15,7 @@ struct scan {
 	int fd;
 	const uint8_t *pattern;
 	size_t pattern_len;
+	uint64_t at;       /* window[0] in the file */
 	uint64_t line;     /* of window[0], from 1 */
 	uint64_t hit_line; /* the last one sent */
 	size_t kept;       /* at the window's start: of the piece before, not yet searched */
@@ -30,6 +31,7 @@ struct scan *scan_new(
 	x->fd = fd;
 	x->pattern = pattern;
 	x->pattern_len = pattern_len;
+	x->at = 0;
 	x->line = 1;
 	x->hit_line = 0;
 	x->kept = 0;
@@ -73,6 +75,7 @@ static const uint8_t *send_hit(
 	_cleanup_buf_ struct buf b = BUF_INIT(2 * LIMIT_PATH);
 	CHECK(tlv_bytes(&b, TAG_PATH, x->path.data, x->path.len) == 0 &&
 		tlv_u64(&b, TAG_LINE, x->line) == 0 &&
+		tlv_u64(&b, TAG_OFFSET, x->at + (uint64_t)(hit - x->window)) == 0 &&
 		tlv_bytes(&b, TAG_LINE_TEXT, from, (size_t)(to - from)) == 0);
 	stream_msg(s, &b);
 	return line_end;
@@ -116,6 +119,7 @@ size_t scan_step(struct scan *x, struct stream *s, uint32_t limit, uint64_t *cou
 	if (p < end)
 		x->line += count_lines(p, end);
 	memmove(x->window, x->window + n - keep, keep);
+	x->at += n - keep;
 	x->kept = keep;
 	return (size_t)r;
 }

@@ -4,9 +4,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+struct redactor;
+
 /* Writes in with old_text replaced by new_text to out; old_text must occur exactly once, or at
- * least once where all is true. The number of places, or a negative errno: ERR_INVALID_ARGUMENT
- * where it is empty, does not occur or occurs more often, ERR_LIMIT_REACHED where out is too small.
+ * least once where all is true; what redactor (may be NULL) masks is no place. The number of
+ * places, or a negative errno: ERR_INVALID_ARGUMENT where it is empty, does not occur or occurs
+ * more often, ERR_LIMIT_REACHED where out is too small.
  */
 int edit_replace(const struct buf *in, const char *old_text, const char *new_text, bool all,
-	struct buf *out, struct err *err) MUST_CHECK;
+	const struct redactor *redactor, struct buf *out, struct err *err) MUST_CHECK;

@@ -13,6 +13,7 @@
 #include "link/link.h"
 #include "link/status.h"
 #include "provider/provider.h"
+#include "secret/redact.h"
 
 struct files {
 	struct link *link;
@@ -41,6 +42,7 @@ struct files_call {
 	size_t out_sent;
 	/* edit: first the read, then the write */
 	char *old_text, *new_text;
+	struct redactor *redactor;
 	bool all;
 	bool tagged;
 	uint8_t tag[DELIVERY_TAG];
@@ -70,6 +72,7 @@ static void call_free(struct files_call *c)
 	digest_free(c->digest);
 	free(c->old_text);
 	free(c->new_text);
+	redactor_unref(c->redactor);
 	free(c->path);
 	free(c);
 }
@@ -208,6 +211,10 @@ static void take_entry_tag(const struct tlv *t, struct files_entry *e)
 		break;
 	case TAG_LINE:
 		e->line = v;
+		break;
+	case TAG_OFFSET:
+		e->has_offset = true;
+		e->offset = MIN(v, INT64_MAX);
 		break;
 	case TAG_LINE_TEXT:
 		free(e->line_text);
@@ -555,8 +562,8 @@ static void on_edit_read(void *user, enum wire_status status, struct tlv_reader 
 			"%s has %llu bytes; files up to %llu can be edited", what(c, text),
 			(unsigned long long)st.size, LIMIT_EDIT_BYTES);
 	} else {
-		int places = edit_replace(
-			&c->result.bytes, c->old_text, c->new_text, c->all, &c->out, &c->err);
+		int places = edit_replace(&c->result.bytes, c->old_text, c->new_text, c->all,
+			c->redactor, &c->out, &c->err);
 		if (places < 0)
 			(void)err_wrap(&c->err, "%s", what(c, text));
 		else
@@ -596,14 +603,15 @@ static void on_edit_recalled(void *user, enum wire_status status, struct tlv_rea
 }
 
 struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
-	const char *new_text, bool all, const uint8_t *tag, bool again, files_done_fn done,
-	void *user)
+	const char *new_text, bool all, const struct redactor *redactor, const uint8_t *tag,
+	bool again, files_done_fn done, void *user)
 {
 	static const struct link_stream_events recall = {.end = on_edit_recalled};
 	struct files_call *c = call_new(f, OP_FILE_READ, path, done, user);
 	c->old_text = xstrdup(old_text);
 	c->new_text = xstrdup(new_text);
 	c->all = all;
+	c->redactor = redactor_ref(redactor);
 	c->tagged = tag;
 	if (tag)
 		memcpy(c->tag, tag, DELIVERY_TAG);

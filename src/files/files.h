@@ -23,6 +23,7 @@
 #include "wire/sha256.h"
 
 struct link;
+struct redactor;
 struct sandbox_mount;
 struct files;
 struct files_call;
@@ -49,6 +50,8 @@ struct files_entry {
 	uint64_t mtime_us;
 	/* search hits only: */
 	uint64_t line; /* 0: matched by name */
+	bool has_offset;
+	uint64_t offset; /* of the pattern in the file */
 	char *line_text;
 };
 
@@ -78,13 +81,14 @@ enum files_write_mode { FILES_REPLACE, FILES_APPEND, FILES_AT_OFFSET };
 struct files_call *files_write(struct files *f, const char *path, enum files_write_mode mode,
 	uint64_t offset, const void *p, size_t n, const uint8_t *tag, files_done_fn done,
 	void *user);
-/* Replaces old_text by new_text, which must occur exactly once (or all, where all is true); the
+/* Replaces old_text by new_text; old_text must occur exactly once (or all, where all is true); the
  * result's count is the number of places. Files ≤ LIMIT_EDIT_BYTES before and after. ERR_CONFLICT
  * where something else changes the file meanwhile. again: it may have been done under this tag
- * already, which is asked first. */
+ * already, which is asked first. What the redactor (may be NULL) masks is no place where old_text
+ * occurs: nobody can find a secret by trying. */
 struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
-	const char *new_text, bool all, const uint8_t *tag, bool again, files_done_fn done,
-	void *user);
+	const char *new_text, bool all, const struct redactor *redactor, const uint8_t *tag,
+	bool again, files_done_fn done, void *user);
 /* pattern: literal text in contents (of a line); name: fnmatch(3) pattern for names, or for paths
  * below path where it has a slash. One of them, or both. */
 struct files_call *files_search(struct files *f, const char *path, const char *pattern,

@@ -10,10 +10,13 @@
 #include "files/outputs.h"
 #include "mcp/base64.h"
 #include "mcp/protocol.h"
+#include "mcp/redaction.h"
 
 #define PAGE_ENTRIES 200
 /* One piece: in base64 it stays below LIMIT_MCP_RESULT with room for the rest of the message. */
 #define PIECE (512 * KIB)
+/* … with what stands around it. */
+#define PIECE_AROUND (PIECE + 2 * REDACT_REACH_MAX)
 /* A piece of text, where a byte may need six in JSON: only what is short when escaped is given as
  * text, the rest as base64. */
 #define ESCAPED_MAX (800 * 1000)
@@ -171,6 +174,33 @@ static json_t *read_result(const char *uri, const struct output *o,
 	return result;
 }
 
+/* Reads range with what stands around it, and masks that: a secret may have become known after the
+ * file was presented. What is not given as text must be what was presented, and is refused. */
+static int read_masked(struct mcp_conn *c, const struct resource_range *range,
+	const struct output *o, struct buf *ret, struct err *err)
+{
+	const struct redactor *redactor = redaction_of(c->server, c->principal);
+	uint64_t before = MIN(range->offset, redactor_reach(redactor));
+	int r = outputs_read(c->server->config.outputs, c->principal, range->uri,
+		range->offset - before, before + range->length + redactor_reach(redactor), ret,
+		err);
+	if (r < 0)
+		return r;
+	uint64_t end = range->offset - before + ret->len;
+	const char *secret = redact_find(redactor, ret->data, ret->len);
+	if (secret && !o->text)
+		return err_set(err, ERR_FILE_REFUSED, EACCES,
+			"the secret %s stands in this file, which became known after it was "
+			"presented",
+			secret);
+	if (redactor)
+		redact_piece(
+			redactor, ret->data, ret->len, range->offset > before, end < o->size, NULL);
+	buf_consume(ret, MIN(before, ret->len));
+	ret->len = MIN(ret->len, range->length);
+	return 0;
+}
+
 int resources_read(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,
 	struct jsonrpc_error *ret_error)
 {
@@ -188,14 +218,13 @@ int resources_read(struct mcp_conn *c, const json_t *params, bool modern, json_t
 	}
 
 	_cleanup_free_ char *plain = range.uri;
-	_cleanup_buf_ struct buf piece = BUF_INIT(PIECE);
+	_cleanup_buf_ struct buf piece = BUF_INIT(PIECE_AROUND);
 	struct output o = {0};
 	struct err err = {.code = ERR_NO_SUCH_RESOURCE, .text = "nothing was presented here"};
 	struct outputs *outputs = c->server->config.outputs;
 	int r = outputs ? outputs_find(outputs, c->principal, plain, &o, &err) : -ENOENT;
 	if (r == 0 && range.offset < o.size)
-		r = outputs_read(
-			outputs, c->principal, plain, range.offset, range.length, &piece, &err);
+		r = read_masked(c, &range, &o, &piece, &err);
 	if (r < 0) {
 		output_done(&o);
 		return not_found(uri, modern, &err, ret_error);

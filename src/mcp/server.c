@@ -21,10 +21,16 @@
 
 /* ---- sending ---- */
 
+/* What is no answer of a tool; those are masked where they end (call.c). */
+static void mask(struct mcp_conn *c, json_t *message)
+{
+	redaction_mask(message, &(struct redacting){redaction_of(c->server, c->principal), NULL});
+}
+
 void conn_send(struct mcp_conn *c, uint64_t number, json_t *message)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
-	redaction_mask(message, &(struct redacting){redaction_of(c->server, c->principal), NULL});
+	mask(c, message);
 	if (jsonrpc_encode(message, &out) == 0)
 		c->transport->send(c->transport, number, (const char *)out.data, out.len);
 	else
@@ -147,15 +153,17 @@ static json_t *do_templates_list(const struct request *r)
 static json_t *do_resources_list(const struct request *r)
 {
 	json_t *result = NULL;
-	return resources_list(r->conn, r->params, r->modern, &result, r->error) == 0 ? result
-										     : NULL;
+	if (resources_list(r->conn, r->params, r->modern, &result, r->error) == 0)
+		mask(r->conn, result);
+	return result;
 }
 
 static json_t *do_resources_read(const struct request *r)
 {
 	json_t *result = NULL;
-	return resources_read(r->conn, r->params, r->modern, &result, r->error) == 0 ? result
-										     : NULL;
+	if (resources_read(r->conn, r->params, r->modern, &result, r->error) == 0)
+		mask(r->conn, result);
+	return result;
 }
 
 enum { LEGACY = 1, MODERN = 2, BOTH = LEGACY | MODERN };

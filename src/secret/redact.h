@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/limits.h"
 
 struct redactor;
 struct secret_value;
@@ -34,6 +35,7 @@ static inline void redactor_unrefp(struct redactor **r)
 /* How many bytes beyond the edges of a range one has to look at, so that no form that touches the
  * range can hide beyond them. 0 for NULL. */
 size_t redactor_reach(const struct redactor *r);
+#define REDACT_REACH_MAX (6 * LIMIT_SECRET_BYTES) /* each byte as \u00xx */
 /* Bytes of its table. */
 size_t redactor_size(const struct redactor *r);
 

@@ -164,7 +164,7 @@ static void start_calls(struct exec *x, struct files *f, struct calls *c)
 	(void)files_list(f, "a", 2, 10, on_files, d++);
 	(void)files_read(f, "a", 0, 4096, on_files, d++);
 	(void)files_write(f, "a", FILES_REPLACE, 0, "bytes", 5, NULL, on_files, d++);
-	(void)files_edit(f, "a", "old", "new", false, NULL, false, on_files, d++);
+	(void)files_edit(f, "a", "old", "new", false, NULL, NULL, false, on_files, d++);
 	(void)files_search(f, "a", "x", NULL, 10, on_files, d++);
 	(void)files_delete(f, "a", true, NULL, on_files, d++);
 	(void)files_fetch(f, "a", 65536, sink, on_files, d++);

@@ -222,19 +222,20 @@ static void edits(void **state)
 {
 	(void)state;
 	write_text("e.txt", "x = 1\ny = 1\n");
-	(void)files_edit(got.files, "e.txt", "x = 1", "x = 2", false, NULL, false, keep, NULL);
+	(void)files_edit(
+		got.files, "e.txt", "x = 1", "x = 2", false, NULL, NULL, false, keep, NULL);
 	good();
 	assert_int_equal(got.result.count, 1);
 	read_is("e.txt", "x = 2\ny = 1\n");
-	(void)files_edit(got.files, "e.txt", " = ", "=", false, NULL, false, keep, NULL);
+	(void)files_edit(got.files, "e.txt", " = ", "=", false, NULL, NULL, false, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "occurs 2 times");
-	(void)files_edit(got.files, "e.txt", " = ", "=", true, NULL, false, keep, NULL);
+	(void)files_edit(got.files, "e.txt", " = ", "=", true, NULL, NULL, false, keep, NULL);
 	good();
 	assert_int_equal(got.result.count, 2);
-	(void)files_edit(got.files, "e.txt", "nothing", "", true, NULL, false, keep, NULL);
+	(void)files_edit(got.files, "e.txt", "nothing", "", true, NULL, NULL, false, keep, NULL);
 	refused(ERR_INVALID_ARGUMENT, "does not occur");
 	read_is("e.txt", "x=2\ny=1\n");
-	(void)files_edit(got.files, "missing", "a", "b", true, NULL, false, keep, NULL);
+	(void)files_edit(got.files, "missing", "a", "b", true, NULL, NULL, false, keep, NULL);
 	refused(ERR_NO_SUCH_FILE, "missing");
 }
 

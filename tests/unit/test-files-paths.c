@@ -250,7 +250,7 @@ static void edits(void **state)
 		struct err err = {0};
 		assert_int_equal(buf_append_str(&in, rows[i].in), 0);
 		int r = edit_replace(
-			&in, rows[i].old_text, rows[i].new_text, rows[i].all, &out, &err);
+			&in, rows[i].old_text, rows[i].new_text, rows[i].all, NULL, &out, &err);
 		assert_int_equal(MAX(r, -1), rows[i].places);
 		assert_int_equal(err.code != ERR_NONE, r < 0);
 		if (r > 0) {

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "mcp/base64.h"
 #include "mcp/call.h"
+#include "mcp/tools/files_masked.h"
 
 static const char *const encodings[] = {"text", "base64", NULL};
 
@@ -82,8 +83,16 @@ struct files_state {
 	struct files_call *op;
 	const char *path;
 	bool base64;
-	uint64_t length;
+	uint64_t offset, length;   /* read: as asked for */
+	struct files_check *check; /* search: hits that are looked up */
 };
+
+static void state_free(void *state)
+{
+	struct files_state *st = state;
+	files_check_free(st->check);
+	free(st);
+}
 
 static const char *kind_name(enum wire_file_kind kind)
 {
@@ -151,7 +160,7 @@ static void print_entry(struct call *c, const struct files_entry *e)
 	call_print(c, "\n");
 }
 
-static void answer_entries(struct call *c, const struct files_result *r)
+static void answer_entries(struct call *c, struct files_result *r)
 {
 	json_t *list = json_array();
 	bool more = r->more;
@@ -244,6 +253,17 @@ static void answer_change(struct call *c, const struct files_result *r)
 	}
 }
 
+static uint32_t search_limit(const struct call *c)
+{
+	return (uint32_t)MIN(args_u64(c->args, "limit", LIMIT_SEARCH_HITS), LIMIT_SEARCH_HITS);
+}
+
+static void answer_search(struct call *c, struct files_result *r)
+{
+	answer_entries(c, r);
+	call_finish(c);
+}
+
 static void on_done(void *user, struct files_result *r, const struct err *err)
 {
 	struct call *c = user;
@@ -255,7 +275,15 @@ static void on_done(void *user, struct files_result *r, const struct err *err)
 	}
 	call_set_text(c, "path", st->path);
 	if (strcmp(c->action, "read") == 0) {
+		files_mask_read(c, r, st->offset, st->length);
 		answer_read(c, r);
+		return;
+	}
+	if (strcmp(c->action, "search") == 0 && call_redacting(c).redactor) {
+		st->check = files_check_new(c, session_files(c->session), r,
+			args_text(c->args, "pattern"), args_text(c->args, "name"), search_limit(c),
+			&st->op, answer_search);
+		files_check_start(st->check);
 		return;
 	}
 	if (strcmp(c->action, "list") == 0 || strcmp(c->action, "search") == 0)
@@ -306,17 +334,21 @@ static void do_search(struct call *c, struct files *f, struct files_state *st)
 			"both");
 	else
 		st->op = files_search(f, st->path, pattern, name,
-			(uint32_t)MIN(
-				args_u64(c->args, "limit", LIMIT_SEARCH_HITS), LIMIT_SEARCH_HITS),
-			on_done, c);
+			call_redacting(c).redactor ? LIMIT_SEARCH_HITS : search_limit(c), on_done,
+			c);
 }
 
 static void do_read(struct call *c, struct files *f, struct files_state *st)
 {
+	/* what stands around the range is read with it: a secret may begin or end there */
+	uint64_t reach = redactor_reach(call_redacting(c).redactor);
 	uint64_t fallback = st->base64 ? LIMIT_READ_BASE64 : LIMIT_ANSWER_TEXT;
-	uint64_t max = st->base64 ? LIMIT_READ_BASE64 : LIMIT_READ_TEXT;
-	st->op = files_read(f, st->path, args_u64(c->args, "offset", 0),
-		MIN(args_u64(c->args, "length", fallback), max), on_done, c);
+	uint64_t max = st->base64 ? LIMIT_READ_BASE64 : LIMIT_READ_TEXT - 2 * reach;
+	st->offset = args_u64(c->args, "offset", 0);
+	st->length = MIN(args_u64(c->args, "length", fallback), max);
+	uint64_t before = MIN(st->offset, reach);
+	st->op = files_read(
+		f, st->path, st->offset - before, before + st->length + reach, on_done, c);
 }
 
 static void run(struct call *c)
@@ -328,7 +360,7 @@ static void run(struct call *c)
 	uint8_t room[DELIVERY_TAG];
 	const uint8_t *tag = call_tag(c, STEP_CHANGE, room);
 	c->state = st;
-	c->state_free = free;
+	c->state_free = state_free;
 	st->path = path ? path : ".";
 	st->base64 = encoding && strcmp(encoding, "base64") == 0;
 	(void)snprintf(c->doing, sizeof(c->doing), "%s in session %s", a, c->handle);
@@ -344,8 +376,8 @@ static void run(struct call *c)
 		do_write(c, f, st, tag);
 	else if (strcmp(a, "edit") == 0)
 		st->op = files_edit(f, st->path, args_text(c->args, "old_text"),
-			args_text(c->args, "new_text"), args_bool(c->args, "all"), tag,
-			c->delivery.replayed, on_done, c);
+			args_text(c->args, "new_text"), args_bool(c->args, "all"),
+			call_redacting(c).redactor, tag, c->delivery.replayed, on_done, c);
 	else if (strcmp(a, "search") == 0)
 		do_search(c, f, st);
 	else if (strcmp(a, "move") == 0)
