@@ -75,24 +75,10 @@ static int audit_policy(
 	return audit_event(p->audit, &e, err);
 }
 
-static struct audit_config audit_config(const struct parts *p)
-{
-	const struct policy_audit *asked = policy_audit(p->policy);
-	struct audit_config c = AUDIT_CONFIG_DEFAULT;
-	if (asked->fsync == POLICY_FSYNC_ALWAYS)
-		c.fsync = AUDIT_FSYNC_ALWAYS;
-	if (asked->max_bytes)
-		c.max_bytes = asked->max_bytes;
-	if (asked->keep)
-		c.keep = asked->keep;
-	return c;
-}
-
 /* A chain of its own for each solo process that runs at a time: the first that nobody writes. */
 static int open_solo_chain(struct parts *p, const char *key, struct err *err)
 {
 	_cleanup_free_ char *all = xasprintf("%s/solo", p->state);
-	const struct audit_config config = audit_config(p);
 	int r = -EBUSY;
 	if (mkdir(all, 0700) < 0 && errno != EEXIST)
 		return err_set(err, ERR_AUDIT_UNAVAILABLE, errno, "%.200s cannot be made: %s", all,
@@ -101,7 +87,7 @@ static int open_solo_chain(struct parts *p, const char *key, struct err *err)
 		_cleanup_free_ char *dir = xasprintf("%s/%d", all, i);
 		_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", dir);
 		(void)!mkdir(dir, 0700); /* else audit_open() says why */
-		r = audit_open(path, key, &config, &p->audit, err);
+		r = audit_open(path, key, policy_audit(p->policy), &p->audit, err);
 	}
 	return r;
 }
@@ -110,11 +96,10 @@ static int open_solo_chain(struct parts *p, const char *key, struct err *err)
 static int open_broker_chain(struct parts *p, const char *key, struct err *err)
 {
 	_cleanup_free_ char *path = xasprintf("%s/audit.jsonl", p->state);
-	const struct audit_config config = audit_config(p);
-	int r = audit_open(path, key, &config, &p->audit, err);
+	int r = audit_open(path, key, policy_audit(p->policy), &p->audit, err);
 	for (int i = 0; r == -EBUSY && i < 200; i++) {
 		clock_wait_us(5 * USEC_PER_MSEC);
-		r = audit_open(path, key, &config, &p->audit, err);
+		r = audit_open(path, key, policy_audit(p->policy), &p->audit, err);
 	}
 	return r;
 }
@@ -150,8 +135,7 @@ void parts_reload_policy(struct parts *p)
 	} else {
 		log_info("policy generation %llu is in force",
 			(unsigned long long)policy_generation(p->policy));
-		const struct audit_config config = audit_config(p);
-		r = audit_configure(p->audit, &config, &err);
+		r = audit_configure(p->audit, policy_audit(p->policy), &err);
 		if (r == 0)
 			r = audit_policy(p, "policy.reload", "in force", &err);
 		if (p->sessions)

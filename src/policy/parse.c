@@ -640,13 +640,21 @@ static void parse_require(struct parse *p, const json_t *v, struct rules *r)
 	parse_object(p, v, require_names, keys, r);
 }
 
+/* In the order of enum audit_fsync. */
+const char *const policy_fsync[] = {"never", "interval", "always", NULL};
+
 static void parse_fsync(struct parse *p, const json_t *v, struct rules *r)
 {
-	static const char *const names[] = {"never", "always", NULL};
 	(void)r;
-	int i = get_choice(p, v, names);
+	int i = get_choice(p, v, policy_fsync);
 	if (i >= 0)
-		p->g->audit.fsync = i ? POLICY_FSYNC_ALWAYS : POLICY_FSYNC_NEVER;
+		p->g->audit.fsync = (enum audit_fsync)i;
+}
+
+static void parse_interval(struct parse *p, const json_t *v, struct rules *r)
+{
+	(void)r;
+	(void)get_integer(p, v, 10, 60 * 1000, &p->g->audit.interval_ms);
 }
 
 static void parse_audit_max(struct parse *p, const json_t *v, struct rules *r)
@@ -660,15 +668,19 @@ static void parse_keep(struct parse *p, const json_t *v, struct rules *r)
 	uint64_t n;
 	(void)r;
 	if (get_integer(p, v, 1, 10000, &n))
-		p->g->audit.keep = (uint32_t)n;
+		p->g->audit.keep = (unsigned)n;
 }
 
-static const char *const audit_names[] = {"fsync", "maxBytes", "keep", NULL};
+static const char *const audit_names[] = {"fsync", "intervalMs", "maxBytes", "keep", NULL};
 static void parse_audit(struct parse *p, const json_t *v, struct rules *r)
 {
-	static const struct key keys[] = {
-		{parse_fsync, false}, {parse_audit_max, false}, {parse_keep, false}};
+	static const struct key keys[] = {{parse_fsync, false}, {parse_interval, false},
+		{parse_audit_max, false}, {parse_keep, false}};
+	struct err err;
+	size_t before = p->problems->n;
 	parse_object(p, v, audit_names, keys, r);
+	if (p->problems->n == before && audit_config_check(&p->g->audit, &err) < 0)
+		problem(p, "%s", err.text);
 }
 
 /* ---- principals ---- */

@@ -36,6 +36,7 @@ struct generation *generation_new(void)
 	struct generation *g = xcalloc(1, sizeof(*g));
 	g->refs = 1;
 	g->number = 1;
+	g->audit = AUDIT_CONFIG_DEFAULT;
 	return g;
 }
 
@@ -505,7 +506,7 @@ const struct policy_require *policy_require(const struct policy *p)
 	return &p->now->require;
 }
 
-const struct policy_audit *policy_audit(const struct policy *p)
+const struct audit_config *policy_audit(const struct policy *p)
 {
 	return &p->now->audit;
 }

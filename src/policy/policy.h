@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "audit/audit.h"
 #include "base/err.h"
 
 struct policy;
@@ -123,17 +124,6 @@ struct policy_require {
 	const char *const *enforced; /* NULL at its end */
 };
 
-enum policy_fsync {
-	POLICY_FSYNC_NEVER, /* what a crash of the machine leaves is the file system's */
-	POLICY_FSYNC_ALWAYS,
-};
-
-struct policy_audit {
-	enum policy_fsync fsync;
-	uint64_t max_bytes; /* a log that has grown so large is rotated; 0: the default */
-	uint32_t keep;      /* rotated ones; 0: the default */
-};
-
 /* How a secret gets to a session. */
 enum policy_exposure {
 	POLICY_PLACEHOLDER, /* code sees a text that stands for it */
@@ -160,7 +150,7 @@ bool policy_images(const struct policy *p, const char *principal);
 size_t policy_secrets(
 	const struct policy *p, const char *principal, const struct policy_secret **ret);
 const struct policy_require *policy_require(const struct policy *p);
-const struct policy_audit *policy_audit(const struct policy *p);
+const struct audit_config *policy_audit(const struct policy *p);
 
 /* ---- a command line's limits ---- */
 

@@ -22,6 +22,7 @@ struct policy_tool {
 extern const struct policy_tool policy_tools[POLICY_TOOLS];
 /* The names that require.enforced takes; NULL at the end. */
 extern const char *const policy_enforced[POLICY_REQUIRE_MAX + 1];
+extern const char *const policy_fsync[];  /* by enum audit_fsync */
 extern const char *const policy_levels[]; /* the weakest first; NULL at the end */
 
 /* Texts are of the generation's pool, or static. */
@@ -63,7 +64,7 @@ struct generation {
 	char *path; /* NULL: built in */
 	char sha256[65];
 	struct policy_require require;
-	struct policy_audit audit;
+	struct audit_config audit;
 	struct rules top;
 	bool only_named; /* the file has principals: others than those are denied */
 	struct named_rules *principals;

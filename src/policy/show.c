@@ -109,15 +109,11 @@ static void set_require(json_t *o, const struct policy_require *require)
 	json_decref(r);
 }
 
-static void set_audit(json_t *o, const struct policy_audit *audit)
+static json_t *audit_json(const struct audit_config *a)
 {
-	json_t *a = json_pack(
-		"{s:s}", "fsync", audit->fsync == POLICY_FSYNC_ALWAYS ? "always" : "never");
-	if (audit->max_bytes)
-		json_object_set_new(a, "maxBytes", size_json(audit->max_bytes));
-	if (audit->keep)
-		json_object_set_new(a, "keep", json_integer(audit->keep));
-	json_object_set_new(o, "audit", a);
+	return json_pack("{s:s,s:I,s:o,s:I}", "fsync", policy_fsync[a->fsync], "intervalMs",
+		(json_int_t)a->interval_ms, "maxBytes", size_json(a->max_bytes), "keep",
+		(json_int_t)a->keep);
 }
 
 char *policy_text(const struct policy *p)
@@ -126,7 +122,7 @@ char *policy_text(const struct policy *p)
 	json_t *o = json_pack("{s:i}", "version", 1);
 	set_require(o, &g->require);
 	set_rules(o, &g->top, true);
-	set_audit(o, &g->audit);
+	json_object_set_new(o, "audit", audit_json(&g->audit));
 	if (g->only_named) {
 		json_t *all = json_object();
 		for (size_t i = 0; i < g->n_principals; i++) {

@@ -312,7 +312,7 @@ static void shown_and_parsed_again(void **state)
 		"a\",\"name\":"
 		"\"b\"}],\"outputs\":{\"allow\":true},\"secrets\":{\"x-y\":{\"exec\":[\"/bin/p\","
 		"\"q\"],\"variable\":\"V\",\"exposure\":\"session\"},\"z\":{\"source\":"
-		"\"file:/etc/z\"}},\"audit\":{\"fsync\":\"always\",\"maxBytes\":\"8M\",\"keep\":3},"
+		"\"file:/etc/z\"}},\"audit\":{\"fsync\":\"always\",\"maxBytes\":\"8M\",\"keep\":9},"
 		"\"rate\":{\"callsPerMinute\":5},\"principals\":{\"uid:1\":{},\"*\":{\"tools\":{}}}"
 		"}";
 	struct policy *p = parse(text), *q;
