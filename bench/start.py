@@ -1,6 +1,7 @@
 """start.py: from nothing to the first answer."""
 import time
 
+from floor import Fork
 from report import Row
 from scb import Server, below
 
@@ -73,33 +74,39 @@ def _ways(bench, code, rounds):
     plain_server = Server(bench.place(), "--limit", "pool=0")
     ready_server = Server(bench.place())
     _time(ready_server, "1")  # from now on one is kept ready
-    plain, pooled, forked, peer = [], [], [], []
+    bare_fork = Fork(code)
+    plain, pooled, forked, peer, bare = [], [], [], [], []
     for _ in range(rounds):
         plain.append(_time(plain_server, code))
         for _ in range(3):
             wait_for_pool(ready_server, 0)
             pooled.append(_time(ready_server, code))
             forked.append(_time(ready_server, code, empty_pool(ready_server)))
+            if bare_fork.works:
+                bare.append(bare_fork.sample())
         if bench.has_peer:
             peer.append(_new_kernel(bench, code))
+    bare_fork.close()
     for server in (plain_server, ready_server):
         server.close()
         server.place.close()
-    return plain, pooled, forked, peer
+    return plain, pooled, forked, peer, bare
 
 
 def kernel(bench):
-    plain, pooled, forked, peer = _ways(bench, "1+1", 4)
+    plain, pooled, forked, peer, bare = _ways(bench, "1+1", 4)
     yield Row("new session to first result of 1+1, pooled", "ms", pooled, peer)
     yield Row("  … forked from the template", "ms", forked, peer)
     yield Row("  … started plainly (pool=0)", "ms", plain, peer)
+    yield Row(Fork.NAME, "ms", bare)
 
 
 def pandas(bench):
-    plain, pooled, forked, peer = _ways(bench, PANDAS, 4)
+    plain, pooled, forked, peer, bare = _ways(bench, PANDAS, 4)
     yield Row("new session to first pandas result, pooled", "ms", pooled, peer, bar=5, ratio=1 / 40)
     yield Row("  … forked from the template", "ms", forked, peer, bar=30, ratio=1 / 40)
     yield Row("  … started plainly (pool=0)", "ms", plain, peer)
+    yield Row(Fork.NAME, "ms", bare)
 
 
 FRAME = """import numpy as np, pandas as pd

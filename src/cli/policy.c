@@ -126,11 +126,6 @@ static int explain(struct command *c, struct err *err)
 	printf("principal %s\n", who);
 	print_decision(p, c->word, &d);
 	bool all = d.allowed;
-	if (strcmp(tool, "present_output") == 0) {
-		policy_decide_outputs(p, who, &d);
-		print_decision(p, "outputs", &d);
-		all &= d.allowed;
-	}
 	for (size_t i = 0; i < c->settings.n_mounts; i++) {
 		const struct sandbox_mount *m = &c->settings.mounts[i];
 		_cleanup_free_ char *text = xasprintf("mount %s=%s", m->name, m->source);

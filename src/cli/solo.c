@@ -1,5 +1,6 @@
 /* solo.c: `scb serve --solo`: one host on stdin and stdout, everything in one process, and nothing
  * that outlives it but the audit log and presented files. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,6 +177,19 @@ static int choose_provider(struct solo *s, const struct settings *settings, stru
 	return 0;
 }
 
+/* What no sandbox can be held to here is told at the start. */
+static int check_provider(struct solo *s, struct err *err)
+{
+	struct policy_decision d;
+	struct capabilities caps;
+	if (!s->profile.provider)
+		return 0;
+	sessions_capabilities(s->parts.sessions, &s->profile, &caps);
+	if (session_permit_held(s->parts.policy, s->profile.provider, &caps, &d))
+		return 0;
+	return err_set(err, ERR_POLICY_DENIED, EPERM, "%s", d.reason);
+}
+
 static void start(struct solo *s, const struct settings *settings, int fd_out)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
@@ -209,6 +223,8 @@ int solo_serve(const struct settings *settings, int fd_out)
 	if (r < 0)
 		return cli_failed(&err);
 	r = parts_open(&s.parts, settings, true, &err);
+	if (r == 0)
+		r = check_provider(&s, &err);
 	if (r == 0) {
 		start(&s, settings, fd_out);
 		(void)uv_run(&s.parts.loop, UV_RUN_DEFAULT);

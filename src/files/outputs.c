@@ -39,6 +39,8 @@ struct outputs_call {
 	struct output out;
 	struct shelf_draft draft;
 	struct err err;
+	uint64_t max_bytes;
+	bool not_executable;
 	uint64_t used; /* by the principal, without this file */
 	bool over_quota;
 	bool again; /* look first whether it is there */
@@ -188,7 +190,7 @@ static int on_piece(void *user, const uint8_t *p, size_t n)
 {
 	struct outputs_call *c = user;
 	c->out.size += n;
-	if (in_use(c) > LIMIT_OUTPUTS_BYTES) {
+	if (in_use(c) > c->draft.quota) {
 		c->over_quota = true;
 		return -EDQUOT;
 	}
@@ -207,7 +209,7 @@ static void on_fetched(void *user, struct files_result *r, const struct err *err
 	struct outputs_call *c = user;
 	c->fetch = NULL;
 	if (c->over_quota) {
-		(void)shelf_over_quota(&c->outputs->shelf, c->used, &c->err);
+		(void)shelf_over_quota(&c->outputs->shelf, &c->draft, c->used, &c->err);
 	} else if (c->search.name) {
 		(void)err_set(&c->err, ERR_FILE_REFUSED, EACCES,
 			"%.200s is not handed over: the secret %s stands in it, from byte %llu on; "
@@ -224,6 +226,13 @@ static void on_fetched(void *user, struct files_result *r, const struct err *err
 		if (c->redactor)
 			c->out.unread = mime_packed(c->head, c->n_head);
 		id_hex(r->sha256, sizeof(r->sha256), c->out.sha256);
+		if (m.runs && c->not_executable)
+			(void)err_set(&c->err, ERR_POLICY_DENIED, EPERM,
+				"the policy lets no file out that would run something when it is "
+				"opened (rule: outputs.executable), and %.200s would; present it "
+				"in "
+				"another form",
+				c->out.name);
 	}
 	finish(c);
 }
@@ -254,7 +263,7 @@ static void after_prepare(uv_work_t *w, int status)
 		finish(c);
 	else
 		c->fetch = files_fetch(
-			c->files, c->out.source_path, LIMIT_PRESENT_BYTES, on_piece, on_fetched, c);
+			c->files, c->out.source_path, c->max_bytes, on_piece, on_fetched, c);
 }
 
 static char *clean_title(const char *title)
@@ -305,7 +314,11 @@ struct outputs_call *outputs_present(struct outputs *o, struct files *f,
 	c->again = wish->again && wish->id;
 	c->redactor = redactor_ref(wish->redactor);
 	c->search = (struct redact_search){.redactor = c->redactor};
+	c->max_bytes = wish->max_bytes ? wish->max_bytes : LIMIT_PRESENT_BYTES;
+	c->not_executable = wish->not_executable;
 	c->draft = SHELF_DRAFT_INIT;
+	if (wish->quota)
+		c->draft.quota = wish->quota;
 	list_append(&o->calls, &c->calls);
 	if (wish->id)
 		memcpy(c->out.id, wish->id, sizeof(c->out.id));

@@ -51,6 +51,9 @@ struct outputs_wish {
 	const char *title;               /* NULL: none */
 	const char *id;                  /* "o-…"; NULL: a new one */
 	const struct redactor *redactor; /* secrets that refuse a file; NULL: none is known */
+	uint64_t max_bytes, quota; /* of one, and of all of the principal; 0: LIMIT_PRESENT_BYTES,
+				      LIMIT_OUTPUTS_BYTES */
+	bool not_executable;       /* what would run something is refused */
 	bool again; /* it may have been put there before, under this id: then that is it */
 };
 /* Copies path out of the sandbox while hashing; refuses what files_fetch() refuses, names that

@@ -177,10 +177,11 @@ static int add_output(void *user, int dir, const char *name)
 	return fd < 0 ? 0 : MIN(each_entry(fd, add_file, user), 0);
 }
 
-int shelf_over_quota(const struct shelf *s, uint64_t used, struct err *err)
+int shelf_over_quota(
+	const struct shelf *s, const struct shelf_draft *d, uint64_t used, struct err *err)
 {
 	char most[STR_SIZE_TEXT], there[STR_SIZE_TEXT];
-	str_size(LIMIT_OUTPUTS_BYTES, most);
+	str_size(d->quota, most);
 	str_size(used, there);
 	return err_set(err, ERR_LIMIT_REACHED, EDQUOT,
 		"presented files may have %s together, and there are %s; older ones go after "
@@ -201,7 +202,7 @@ static int check_quota(const struct shelf *s, const struct shelf_draft *d, uint6
 			"%d files are presented already, which is the most; delete some in %s",
 			LIMIT_OUTPUTS, s->dir);
 	*ret_used = u.bytes;
-	return u.bytes + size > LIMIT_OUTPUTS_BYTES ? shelf_over_quota(s, u.bytes, err) : 0;
+	return u.bytes + size > d->quota ? shelf_over_quota(s, d, u.bytes, err) : 0;
 }
 
 /* Of the principal's directory, against other brokers. Whoever holds it counts and renames, which

@@ -31,8 +31,10 @@ struct shelf_draft {
 	int file;
 	char name[SHELF_NAME]; /* of dir, in principal */
 	char *file_name;
+	uint64_t quota; /* of the principal; set by the caller */
 };
-#define SHELF_DRAFT_INIT ((struct shelf_draft){.principal = -1, .dir = -1, .file = -1})
+#define SHELF_DRAFT_INIT                                                                           \
+	((struct shelf_draft){.principal = -1, .dir = -1, .file = -1, .quota = LIMIT_OUTPUTS_BYTES})
 
 /* Makes the directories and an empty file; *ret_used is what the principal's files take already.
  * What a broker that died left of the same id is taken away. */
@@ -44,7 +46,8 @@ int shelf_begin(const struct shelf *s, const char *principal, const struct outpu
 int shelf_publish(const struct shelf *s, const char *principal, struct shelf_draft *d,
 	struct output *o, struct err *err) MUST_CHECK;
 /* ERR_LIMIT_REACHED, where used bytes are there already. */
-int shelf_over_quota(const struct shelf *s, uint64_t used, struct err *err);
+int shelf_over_quota(
+	const struct shelf *s, const struct shelf_draft *d, uint64_t used, struct err *err);
 /* Takes it away again, published or not. */
 void shelf_discard(struct shelf_draft *d);
 /* Closes what is open. */

@@ -1,6 +1,7 @@
 /* call.c: see call.h. */
 #include "mcp/call.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "exec/exec.h"
+#include "policy/rate.h"
 #include "secret/vault.h"
 
 /* Text of one answer; what tools print is bounded far below by their own limits. */
@@ -35,6 +38,7 @@ static void call_free(struct call *c)
 	buf_done(&c->text);
 	redact_hits_done(&c->hits);
 	free(c->principal);
+	policy_free(c->policy);
 	free(c);
 }
 
@@ -55,6 +59,37 @@ static int no_sessions(struct call *c, struct err *err)
 	if (why->code)
 		return err_set(err, why->code, why->errnum, "%s", why->text);
 	return err_set(err, ERR_PROVIDER_UNUSABLE, 0, "no sandbox can be made; see `scb doctor`");
+}
+
+/* A refusal that comes after the line of the call. */
+static int refuse(struct call *c, const struct policy_decision *d, struct err *err)
+{
+	struct audit_event e = {
+		.event = "policy.decision",
+		.policy_rule = d->rule,
+		.policy_denied = true,
+		.detail = d->reason,
+	};
+	int r = call_audit(c, &e, err);
+	return r < 0 ? r : err_set(err, ERR_POLICY_DENIED, 0, "%s", d->reason);
+}
+
+int call_permit_session(struct call *c, const struct session *s, struct err *err)
+{
+	struct policy_decision d;
+	bool closes = c->action && strcmp(c->action, "close") == 0;
+	if (closes || session_permit(c->policy, c->principal, session_profile(s),
+			      session_capabilities(s), &d))
+		return 0;
+	return refuse(c, &d, err);
+}
+
+int call_permit_language(struct call *c, const char *language, struct err *err)
+{
+	struct policy_decision d;
+	policy_decide(
+		c->policy, &(struct policy_request){c->principal, c->tool->name, language}, &d);
+	return d.allowed ? 0 : refuse(c, &d, err);
 }
 
 int call_find_session(struct call *c, bool create, struct err *err)
@@ -95,8 +130,10 @@ int call_find_session(struct call *c, bool create, struct err *err)
 			call_print(c, "Note: the session used before has ended; this is a new one, "
 				      "without its variables and files.\n");
 	}
-	call_use_session(c, s);
-	return c->silent ? 0 : session_speaks(s, err);
+	r = call_permit_session(c, s, err);
+	if (r == 0)
+		call_use_session(c, s);
+	return r == 0 && !c->silent ? session_speaks(s, err) : r;
 }
 
 void call_tell_secrets(struct call *c, const struct session *s)
@@ -167,6 +204,7 @@ void call_set_u64(struct call *c, const char *name, uint64_t v)
 int call_audit(struct call *c, struct audit_event *e, struct err *err)
 {
 	const struct session *s = c->session;
+	struct capabilities caps;
 	e->tool = c->tool->name;
 	e->action = c->action;
 	e->principal = c->principal;
@@ -181,8 +219,8 @@ int call_audit(struct call *c, struct audit_event *e, struct err *err)
 	} else if (c->conn && c->server->config.sessions && c->conn->profile.provider) {
 		/* the first line of a call, or one without any */
 		e->provider = c->conn->profile.provider->name;
-		e->isolation_level =
-			sessions_isolation_level(c->server->config.sessions, &c->conn->profile);
+		sessions_capabilities(c->server->config.sessions, &c->conn->profile, &caps);
+		e->isolation_level = caps.isolation_level;
 		e->sandbox_id = c->sandbox_id[0] ? c->sandbox_id : NULL;
 	}
 	return c->delivery.replayed ? audit_event_once(c->server->config.audit, e, err)
@@ -228,7 +266,8 @@ static json_t *good_result(struct call *c)
 	if (c->text.len > 0)
 		CHECK(buf_append(&text, c->text.data, c->text.len) == 0);
 	json_array_append_new(content, text_block(text.data, text.len));
-	json_array_extend(content, c->blocks);
+	if (policy_images(c->policy, c->principal))
+		json_array_extend(content, c->blocks);
 
 	json_t *result = json_object();
 	json_object_set_new(result, "content", content);
@@ -287,7 +326,7 @@ static void finish(struct call *c, const struct err *failed)
 		.bytes_out = out.len,
 		.detail = failed ? err_info(failed->code)->name : NULL,
 	};
-	if (audit_hits(c, &err) < 0 || call_audit(c, &e, &err) < 0) {
+	if (!c->unrecorded && (audit_hits(c, &err) < 0 || call_audit(c, &e, &err) < 0)) {
 		log_error("%s", err.text);
 		if (answers) {
 			buf_clear(&out);
@@ -356,6 +395,7 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	c->server = conn->server;
 	c->conn = conn;
 	c->principal = xstrdup(conn->principal);
+	c->policy = policy_pin(conn->server->config.policy);
 	c->id = json_incref(id);
 	c->number = message->number;
 	c->delivery = message->delivery;
@@ -372,15 +412,59 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	return c;
 }
 
-/* Policy, then the record, then the arguments. */
+/* What the policy is asked about: the action, of run_code the language. That of a kernel is seen
+ * later: call_permit_language(). */
+static const char *asked_action(const struct call *c, const json_t *arguments)
+{
+	if (c->tool != &tool_run_code)
+		return c->action;
+	const char *language = json_string_value(json_object_get(arguments, "language"));
+	return language ? language : exec_languages[0];
+}
+
+/* A call too many is not on record, but that there are some is, every now and then. */
+static int keep_rate(struct call *c, struct err *err)
+{
+	const struct policy_rate *rate = policy_rate(c->policy, c->principal);
+	uint64_t now = clock_monotonic_us();
+	uint64_t wait_us = rates_take(c->server->rates, c->principal, rate, now);
+	if (wait_us == 0)
+		return 0;
+	c->unrecorded = true;
+	uint64_t n = rates_refused(c->server->rates, c->principal, now);
+	if (n > 0) {
+		_cleanup_free_ char *detail =
+			xasprintf("%llu call%s refused", (unsigned long long)n, str_plural(n));
+		struct audit_event e = {
+			.event = "rate.limited",
+			.policy_rule = rate->rule,
+			.policy_denied = true,
+			.detail = detail,
+		};
+		int r = call_audit(c, &e, err);
+		if (r < 0)
+			return r;
+	}
+	return err_set(err, ERR_LIMIT_REACHED, EAGAIN,
+		"too many calls: the policy gives %u a minute, %u at once (rule: %.80s). Try again "
+		"in %llu s, and do more in each call.",
+		rate->per_minute, rate->burst, rate->rule,
+		(unsigned long long)(wait_us / USEC_PER_SEC + 1));
+}
+
+/* Rate and policy, then the record, then the arguments. */
 static int admit(struct call *c, const json_t *arguments, struct err *err)
 {
 	struct policy_decision d;
 	c->again = c->delivery.replayed &&
 		   audit_recorded(c->server->config.audit, "tool.call", c->delivery_text);
 	c->action = args_action(&c->tool->args, arguments);
-	policy_decide(c->server->config.policy,
-		&(struct policy_request){c->principal, c->tool->name, c->action}, &d);
+	int r = c->again ? 0 : keep_rate(c, err);
+	if (r < 0)
+		return r;
+	const struct policy_request request = {
+		c->principal, c->tool->name, asked_action(c, arguments)};
+	policy_decide(c->policy, &request, &d);
 
 	struct audit_event e = {
 		.event = "tool.call",
@@ -388,7 +472,7 @@ static int admit(struct call *c, const json_t *arguments, struct err *err)
 		.policy_denied = !d.allowed,
 		.with_next = c->tool->starts_job,
 	};
-	int r = call_audit(c, &e, err);
+	r = call_audit(c, &e, err);
 	if (r < 0)
 		return r;
 	if (!d.allowed)

@@ -18,12 +18,14 @@ struct call {
 	struct mcp_server *server;
 	struct mcp_conn *conn; /* NULL: it has gone, and nobody is told anything */
 	char *principal;
+	struct policy *policy; /* as it was when the call came, to its end */
 	json_t *id;
 	uint64_t number; /* see transport.h */
 	struct delivery delivery;
 	char delivery_text[DELIVERY_TEXT];
 	bool again;             /* a broker that died had begun it */
 	bool keyed;             /* it goes on when its connection has gone */
+	bool unrecorded;        /* refused before anything was put on record */
 	bool awaits_secrets;    /* it has not begun: its principal's secrets are on their way */
 	bool silent;            /* nothing in its answer comes from the sandbox */
 	bool cancelled;         /* no answer goes out, but its end is told … */
@@ -80,6 +82,11 @@ void call_use_session(struct call *c, struct session *s);
  * is none. 0 and c->session, or a negative errno. */
 int call_find_session(struct call *c, bool create, struct err *err) MUST_CHECK;
 
+/* May it use that session: does the policy permit its mounts and what holds its sandbox? On record
+ * where not. (Closing it is always permitted.) */
+int call_permit_session(struct call *c, const struct session *s, struct err *err) MUST_CHECK;
+/* May it run that language, once it is known which? */
+int call_permit_language(struct call *c, const char *language, struct err *err) MUST_CHECK;
 /* Which secrets a new session was not given, and why. */
 void call_tell_secrets(struct call *c, const struct session *s);
 

@@ -9,12 +9,14 @@
 #include "session/session.h"
 
 struct idempotency;
+struct rates;
 
 struct mcp_server {
 	struct mcp_config config;
 	struct list conns;
 	struct list follows; /* jobs whose end is still to be audited: follow.c */
 	struct idempotency *keys;
+	struct rates *rates;
 	json_t *tools; /* result of tools/list; made on first need */
 	uv_timer_t ticker;
 };

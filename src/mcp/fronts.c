@@ -257,6 +257,21 @@ static int admit(struct front *f, const struct front_hello *h, struct err *err, 
 	return 0;
 }
 
+/* What no sandbox of this provider can be held to is told at the start. */
+static bool provider_permitted(const struct fronts *a, const struct provider *provider,
+	const struct session_profile *profile, struct err *err)
+{
+	struct policy_decision d;
+	struct capabilities caps;
+	if (!a->config.sessions)
+		return true;
+	sessions_capabilities(a->config.sessions, profile, &caps);
+	if (session_permit_held(a->config.policy, provider, &caps, &d))
+		return true;
+	(void)err_set(err, ERR_POLICY_DENIED, EPERM, "%s", d.reason);
+	return false;
+}
+
 static int open_conn(struct front *f, const struct front_hello *h, struct err *err)
 {
 	struct err no_provider = {0};
@@ -268,6 +283,9 @@ static int open_conn(struct front *f, const struct front_hello *h, struct err *e
 		}
 		log_warning("%s", no_provider.text);
 	}
+	if (profile.provider && !h->resume &&
+		!provider_permitted(f->all, profile.provider, &profile, err))
+		return -EPERM;
 	const struct mcp_conn_config config = {
 		.principal = f->principal,
 		.host = h->name,

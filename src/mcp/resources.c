@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "files/outputs.h"
 #include "mcp/base64.h"
 #include "mcp/protocol.h"
 #include "mcp/redaction.h"
+#include "policy/policy.h"
+#include "policy/rate.h"
 
 #define PAGE_ENTRIES 200
 /* One piece: in base64 it stays below LIMIT_MCP_RESULT with room for the rest of the message. */
@@ -53,13 +56,37 @@ static int add_output(void *user, const struct output *o)
 	return 0;
 }
 
+/* Presented files are read as often as tools are called, and only where files may leave. */
+static int permit(struct mcp_conn *c, struct jsonrpc_error *ret_error)
+{
+	const struct policy *p = c->server->config.policy;
+	const struct policy_rate *rate = policy_rate(p, c->principal);
+	struct policy_decision d;
+	uint64_t wait_us = rates_take(c->server->rates, c->principal, rate, clock_monotonic_us());
+	policy_decide_outputs(p, c->principal, &d);
+	if (wait_us == 0 && d.allowed)
+		return 0;
+	if (wait_us)
+		jsonrpc_error_set(ret_error, err_info(ERR_LIMIT_REACHED)->jsonrpc,
+			"Too many requests (rule: %.80s). Try again in %llu s.", rate->rule,
+			(unsigned long long)(wait_us / USEC_PER_SEC + 1));
+	else
+		jsonrpc_error_set(
+			ret_error, err_info(ERR_POLICY_DENIED)->jsonrpc, "%.300s", d.reason);
+	return -EACCES;
+}
+
 int resources_list(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,
 	struct jsonrpc_error *ret_error)
 {
 	const char *cursor = json_string_value(json_object_get(params, "cursor"));
 	struct page p = {.list = json_array(), .after = cursor && *cursor ? cursor : NULL};
 	struct err err = {0};
-	int r = 0;
+	int r = permit(c, ret_error);
+	if (r < 0) {
+		json_decref(p.list);
+		return r;
+	}
 	if (c->server->config.outputs)
 		r = outputs_list(c->server->config.outputs, c->principal, add_output, &p, &err);
 	if (r < 0 || (p.after && !p.found)) {
@@ -218,6 +245,8 @@ int resources_read(struct mcp_conn *c, const json_t *params, bool modern, json_t
 	}
 
 	_cleanup_free_ char *plain = range.uri;
+	if (permit(c, ret_error) < 0)
+		return -EACCES;
 	_cleanup_buf_ struct buf piece = BUF_INIT(PIECE_AROUND);
 	struct output o = {0};
 	struct err err = {.code = ERR_NO_SUCH_RESOURCE, .text = "nothing was presented here"};

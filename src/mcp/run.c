@@ -40,7 +40,7 @@ static struct follow_who who(const struct call *c)
 /* A client counts its time-out from when it asked, whatever became of the broker meanwhile. */
 uint64_t run_wait_us(const struct call *c)
 {
-	const struct policy_limits *l = policy_limits(c->server->config.policy, c->principal);
+	const struct policy_limits *l = policy_limits(c->policy, c->principal);
 	double s = args_number(c->args, "wait_s", l->wait_s);
 	uint64_t us = (uint64_t)(MIN(s, (double)l->max_wait_s) * (double)USEC_PER_SEC);
 	if (!c->again)
@@ -71,7 +71,8 @@ static void answer_status(struct call *c, struct exec_status *status)
 	struct redacting redacting = call_redacting(c);
 	exec_status_mask(status, &redacting);
 	const struct render_context ctx = {
-		.limits = policy_limits(c->server->config.policy, c->principal),
+		.limits = c->session ? session_limits(c->session)
+				     : policy_limits(c->policy, c->principal),
 		.timeout_us = r->timeout_us,
 		.waited_us = r->wait_us,
 		.redacting = &redacting,
@@ -226,12 +227,15 @@ static struct session *session_of(const struct call *c, const struct idempotency
 static void answer_known(struct call *c, const struct idempotency_record *known)
 {
 	struct session *s = session_of(c, known);
+	struct err err;
 	if (!same_request(c, known)) {
 		call_failf(c, ERR_CONFLICT,
 			"this idempotency_key was used with other arguments before; use a new key "
 			"for a new run");
 	} else if (!s) {
 		answer_record(c, known);
+	} else if (call_permit_session(c, s, &err) < 0) {
+		call_fail(c, &err);
 	} else {
 		struct idempotency_record k = *known;
 		call_use_session(c, s);
@@ -257,7 +261,7 @@ static int audit_start(struct call *c, const struct exec_request *req, struct er
 
 static int check_times(const struct call *c, uint64_t *ret_timeout_us, struct err *err)
 {
-	const struct policy_limits *l = policy_limits(c->server->config.policy, c->principal);
+	const struct policy_limits *l = policy_limits(c->policy, c->principal);
 	double s = args_number(c->args, "timeout_s", l->timeout_s);
 	if (s > l->max_timeout_s)
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
@@ -346,6 +350,10 @@ void run_start(struct call *c, struct exec_request *req)
 	}
 	if (req->kind == JOB_KIND_CELL && !req->language)
 		req->language = exec_language_of(session_exec(c->session), req->kernel);
+	if (req->kind == JOB_KIND_CELL && call_permit_language(c, req->language, &err) < 0) {
+		call_fail(c, &err);
+		return;
+	}
 
 	struct run *r = run_new(c);
 	r->kind = req->kind;

@@ -15,6 +15,7 @@
 #include "mcp/protocol.h"
 #include "mcp/redaction.h"
 #include "mcp/resources.h"
+#include "policy/rate.h"
 
 /* How often calls are asked whether their client is due some news. */
 #define TICK_MS 1000
@@ -320,6 +321,7 @@ struct mcp_server *mcp_server_new(const struct mcp_config *config)
 	list_init(&s->conns);
 	list_init(&s->follows);
 	s->keys = idempotency_new(config->store);
+	s->rates = rates_new();
 	(void)uv_timer_init(config->loop, &s->ticker);
 	s->ticker.data = s;
 	uv_unref((uv_handle_t *)&s->ticker);
@@ -346,6 +348,7 @@ void mcp_server_close(struct mcp_server *s)
 	CHECK(list_empty(&s->conns));
 	follow_drop_all(s);
 	idempotency_free(s->keys);
+	rates_free(s->rates);
 	json_decref(s->tools);
 	uv_close((uv_handle_t *)&s->ticker, on_ticker_closed);
 }

@@ -36,6 +36,7 @@ const struct limit_key limit_keys[] = {
 	COUNT("cpus", cpus, 1, 1024),
 	COUNT("pids", pids, 16, 32768),
 	COUNT("timeout_s", timeout_s, 1, LIMIT_TIMEOUT_S),
+	COUNT("max_timeout_s", max_timeout_s, 1, LIMIT_TIMEOUT_S),
 	COUNT("wait_s", wait_s, 1, LIMIT_WAIT_S),
 	COUNT("idle_ttl_s", idle_ttl_s, 1, TTL_MAX),
 	COUNT("absolute_ttl_s", absolute_ttl_s, 1, TTL_MAX),
@@ -202,6 +203,8 @@ int limits_fit(struct policy_limits *l, limit_set given, struct err *err)
 	}
 	if (l->sessions_principal > l->sessions)
 		l->sessions_principal = l->sessions;
+	if (l->timeout_s > l->max_timeout_s)
+		l->timeout_s = l->max_timeout_s;
 	if (l->idle_ttl_s > l->absolute_ttl_s)
 		l->idle_ttl_s = l->absolute_ttl_s;
 	return 0;

@@ -600,7 +600,7 @@ static const char *const rate_names[] = {"callsPerMinute", "burst", NULL};
 static void parse_rate(struct parse *p, const json_t *v, struct rules *r)
 {
 	static const struct key keys[] = {{parse_rate_calls, true}, {parse_rate_burst, false}};
-	r->rate = (struct policy_rate){0};
+	r->rate = (struct policy_rate){.rule = rule_here(p)};
 	parse_object(p, v, rate_names, keys, r);
 }
 

@@ -390,6 +390,10 @@ void policy_decide(
 		int action = policy_action_find(tool, req->action);
 		rule = action >= 0 ? r->allow[tool][action + 1] : NULL;
 	}
+	if (rule && strcmp(req->tool, "present_output") == 0 && !r->outputs_allowed) {
+		policy_decide_outputs(p, req->principal, ret);
+		return;
+	}
 	if (rule) {
 		*ret = (struct policy_decision){.allowed = true, .rule = rule};
 		return;

@@ -89,7 +89,7 @@ void policy_decide(
 /* May this folder, by its real path, be shown to sandboxes under this name? */
 void policy_decide_mount(const struct policy *p, const char *principal, const char *name,
 	const char *source, struct policy_decision *ret);
-/* May files be presented, and read again? */
+/* May presented files be read? (To present one, the tool must be allowed, too.) */
 void policy_decide_outputs(
 	const struct policy *p, const char *principal, struct policy_decision *ret);
 
@@ -107,7 +107,7 @@ struct policy_limits {
 };
 
 struct policy_outputs {
-	uint64_t max_bytes; /* one file */
+	uint64_t max_bytes; /* one file; the quota of all is among the limits */
 	bool executable;    /* also what would run something when it is opened */
 };
 
@@ -115,6 +115,7 @@ struct policy_outputs {
 struct policy_rate {
 	uint32_t per_minute; /* 0: not bounded */
 	uint32_t burst;      /* at once, after a pause */
+	const char *rule;    /* its name */
 };
 
 /* What a sandbox must be held to, or there is none. Names are those of session info. */

@@ -2,8 +2,8 @@
  * complete sandboxes with a kernel that has been forked and warmed up.
  *
  * Both begin a little after the first session was asked for, in the background, and serve one
- * profile: the one used last, with the limits of now. What is ready belongs to nobody, counts
- * against no cap, and has run no code. */
+ * profile and principal: those used last, with the limits of now. What is ready belongs to nobody,
+ * counts against no cap, and has run no code. */
 #include "session/session.h"
 
 #include <string.h>
@@ -26,6 +26,7 @@ struct pool {
 	uv_timer_t timer;
 	bool used; /* profile and limits are set */
 	struct session_profile profile;
+	char *principal;
 	struct policy_limits limits; /* those that its sandboxes were made with */
 	struct template *template;
 	bool no_template; /* this host has none */
@@ -100,6 +101,17 @@ static bool same_limits(const struct policy_limits *a, const struct policy_limit
 	       a->shm == b->shm && a->cpus == b->cpus && a->pids == b->pids;
 }
 
+/* Those that one principal's sandboxes have. */
+static const struct policy_limits *limits_of(const struct pool *p, const char *principal)
+{
+	return policy_limits(p->all->config.policy, principal);
+}
+
+static uint32_t wanted(const struct pool *p)
+{
+	return limits_of(p, NULL)->pool;
+}
+
 /* Drops all that would not be given away; how many are left. */
 static uint32_t keep_fitting(struct pool *p)
 {
@@ -107,7 +119,7 @@ static uint32_t keep_fitting(struct pool *p)
 	list_for_each (s, next, &p->all->sessions, struct session, sessions) {
 		if (s->state != SESSION_POOLED)
 			continue;
-		if (n < policy_limits(p->all->config.policy, NULL)->pool)
+		if (n < wanted(p))
 			n++;
 		else
 			session_drop_pooled(s, "no longer kept ready");
@@ -123,20 +135,30 @@ static void drop_all(struct pool *p)
 	}
 }
 
+/* Would one of them be given away? */
+static bool permitted(struct pool *p)
+{
+	struct policy_decision d;
+	struct capabilities caps;
+	sessions_capabilities(p->all, &p->profile, &caps);
+	return session_permit(p->all->config.policy, p->principal, &p->profile, &caps, &d);
+}
+
 static void on_timer(uv_timer_t *t)
 {
 	struct pool *p = t->data;
-	const struct policy_limits *l = policy_limits(p->all->config.policy, NULL);
-	if (!same_limits(&p->limits, l))
+	const struct policy_limits *l = limits_of(p, p->principal);
+	bool may = permitted(p);
+	if (!may || !same_limits(&p->limits, l))
 		drop_all(p);
 	p->limits = *l;
-	if (l->pool && !template_settled(p))
+	if (!may || (wanted(p) && !template_settled(p)))
 		return;
-	if (keep_fitting(p) >= l->pool)
+	if (keep_fitting(p) >= wanted(p))
 		return;
 	struct session *s;
 	struct err err;
-	if (session_make_pooled(p->all, &p->profile, &s, &err) < 0) {
+	if (session_make_pooled(p->all, &p->profile, &p->limits, &s, &err) < 0) {
 		log_info("no sandbox is kept ready: %s", err.text);
 		due_in(p, RETRY_MS);
 		return;
@@ -145,9 +167,10 @@ static void on_timer(uv_timer_t *t)
 	due_in(p, REFILL_MS);
 }
 
-struct session *pool_take(struct pool *p, const struct session_profile *profile)
+struct session *pool_take(
+	struct pool *p, const struct session_profile *profile, const char *principal)
 {
-	const struct policy_limits *l = policy_limits(p->all->config.policy, NULL);
+	const struct policy_limits *l = limits_of(p, principal);
 	if (!p->used || !same_profile(&p->profile, profile) || !same_limits(&p->limits, l))
 		return NULL;
 	/* The oldest is the readiest. */
@@ -168,16 +191,21 @@ void pool_lost(struct pool *p)
 	due_in(p, RETRY_MS);
 }
 
-void pool_used(struct pool *p, const struct session_profile *profile)
+void pool_used(struct pool *p, const struct session_profile *profile, const char *principal)
 {
-	if (!p->used || !same_profile(&p->profile, profile)) {
+	const struct policy_limits *l = limits_of(p, principal);
+	if (!p->used || !same_profile(&p->profile, profile) || !same_limits(&p->limits, l)) {
 		if (p->used) {
 			drop_all(p);
 			session_profile_done(&p->profile);
 		}
 		session_profile_copy(profile, &p->profile);
-		p->limits = *policy_limits(p->all->config.policy, NULL);
+		p->limits = *l;
 		p->used = true;
+	}
+	if (!p->principal || strcmp(p->principal, principal) != 0) {
+		free(p->principal);
+		p->principal = xstrdup(principal);
 	}
 	due_in(p, p->template || p->no_template ? REFILL_MS : BEGIN_MS);
 }
@@ -200,6 +228,7 @@ static void on_timer_closed(uv_handle_t *h)
 	void *user = p->closed_user;
 	if (p->used)
 		session_profile_done(&p->profile);
+	free(p->principal);
 	free(p);
 	closed(user);
 }

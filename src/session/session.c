@@ -143,6 +143,16 @@ const struct capabilities *session_capabilities(const struct session *s)
 	return &s->caps;
 }
 
+const struct session_profile *session_profile(const struct session *s)
+{
+	return &s->profile;
+}
+
+const struct policy_limits *session_limits(const struct session *s)
+{
+	return &s->limits;
+}
+
 const char *session_sandbox_id(const struct session *s)
 {
 	return s->sandbox_id;
@@ -214,10 +224,9 @@ int sessions_make_room(struct sessions *m, const char *principal, uint32_t max, 
 				max);
 		if (!s)
 			return err_set(err, ERR_LIMIT_REACHED, EMFILE,
-				"%u sessions are open, as many as this broker may have: close one "
-				"(session tool, action \"close\"; or `scb sessions list` and "
-				"`scb sessions close`), or try again later",
-				max);
+				"no more sessions can be opened at the moment: close one (session "
+				"tool, action \"close\"; or `scb sessions list` and `scb sessions "
+				"close`), or try again later");
 		session_close(s, "evicted for a new one", NULL, NULL);
 	}
 	return 0;

@@ -43,6 +43,15 @@ void session_profile_copy(const struct session_profile *from, struct session_pro
 /* Frees what a copy holds. */
 void session_profile_done(struct session_profile *p);
 
+/* May principal use sandboxes that are made with this profile and held by these capabilities?
+ * False: *ret is the decision. */
+bool session_permit(const struct policy *p, const char *principal,
+	const struct session_profile *profile, const struct capabilities *k,
+	struct policy_decision *ret);
+/* The policy's `require` alone. */
+bool session_permit_held(const struct policy *p, const struct provider *provider,
+	const struct capabilities *k, struct policy_decision *ret);
+
 struct sessions *sessions_new(const struct sessions_config *c);
 /* At a broker's start, once: finds the sessions that an earlier one has left in the store. They are
  * live at once, and what is asked of them waits for their links. What is lost says so once. done is
@@ -58,8 +67,9 @@ void sessions_detach(struct sessions *m, void (*done)(void *user), void *user);
 /* Other rules hold: TTLs and what is kept ready are looked at anew. */
 void sessions_policy_changed(struct sessions *m);
 
-/* The isolation level of the next sandbox of that profile. */
-const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile);
+/* What the next sandbox of that profile will be held by. */
+void sessions_capabilities(
+	struct sessions *m, const struct session_profile *profile, struct capabilities *ret);
 
 struct session_wish {
 	const char *principal;
@@ -69,7 +79,8 @@ struct session_wish {
 };
 /* Starts a sandbox and returns its session at once: what is asked of it waits for the link. Audited
  * before; caps of principal and broker hold (an implicit session not named again for 2 minutes is
- * evicted first). A session that this delivery has made already is the answer. */
+ * evicted first); what the policy does not permit is refused and audited. A session that this
+ * delivery has made already is the answer. */
 int sessions_open(struct sessions *m, const struct session_wish *wish, struct session **ret,
 	struct err *err) MUST_CHECK;
 /* ERR_NO_SUCH_SESSION with one and the same text for malformed, forged, foreign, expired and closed
@@ -90,6 +101,9 @@ const char *session_handle(const struct session *s);
 const char *session_principal(const struct session *s);
 const struct provider *session_provider(const struct session *s);
 const struct capabilities *session_capabilities(const struct session *s);
+const struct session_profile *session_profile(const struct session *s);
+/* Those that its sandbox was made with. */
+const struct policy_limits *session_limits(const struct session *s);
 const char *session_sandbox_id(const struct session *s);
 struct exec *session_exec(struct session *s);
 struct files *session_files(struct session *s);

@@ -60,6 +60,7 @@ struct session {
 	char *principal;
 	bool implicit;
 	struct session_profile profile; /* with copies of its own */
+	struct policy_limits limits;    /* that its sandbox was made with */
 	uint8_t key[AUTH_KEY];          /* of its link */
 	char *ref;                      /* of its sandbox; known before that is made */
 	bool made;                      /* create() has succeeded, here or in an earlier broker */
@@ -103,7 +104,7 @@ int sessions_make_room(
 /* session_life.c */
 /* Makes a sandbox for the pool. */
 int session_make_pooled(struct sessions *m, const struct session_profile *profile,
-	struct session **ret, struct err *err) MUST_CHECK;
+	const struct policy_limits *limits, struct session **ret, struct err *err) MUST_CHECK;
 /* Ends one of the pool. */
 void session_drop_pooled(struct session *s, const char *why);
 
@@ -119,10 +120,11 @@ void session_kernel_lost(struct session *s);
 struct pool *pool_new(struct sessions *m);
 /* A session of that profile was asked for: such sandboxes are kept ready from now on, begun soon.
  */
-void pool_used(struct pool *p, const struct session_profile *profile);
+void pool_used(struct pool *p, const struct session_profile *profile, const char *principal);
 /* One that is like what sessions_open() would make, or NULL. It stays SESSION_POOLED until the
  * caller makes it a session. */
-struct session *pool_take(struct pool *p, const struct session_profile *profile);
+struct session *pool_take(
+	struct pool *p, const struct session_profile *profile, const char *principal);
 /* What is kept ready may be of other limits now. */
 void pool_policy_changed(struct pool *p);
 /* One of the pool has ended by itself. */
@@ -136,7 +138,8 @@ void pool_close(struct pool *p, bool in_use, void (*done)(void *user), void *use
 /* ---- session_life.c, for session_restore.c ---- */
 
 /* With id, times and lists; not in all->sessions yet. */
-struct session *session_new(struct sessions *m, const struct session_profile *profile);
+struct session *session_new(struct sessions *m, const struct session_profile *profile,
+	const struct policy_limits *limits);
 /* Writes its record, makes its sandbox and what stands on that. Puts it into all->sessions, but
  * where it fails: then it is freed, or taken down by the timer. */
 int session_make(struct session *s, struct err *err) MUST_CHECK;
@@ -178,10 +181,14 @@ struct session_record {
 	uint8_t key[AUTH_KEY];
 	bool implicit;
 	uint64_t created_us;
+	bool has_limits;
+	struct policy_limits limits;    /* those of a sandbox */
 	json_t *secrets;                /* NULL: none */
 	struct session_profile profile; /* copies */
 };
 
+/* What is on record of its sandbox's limits, over those in l. */
+void session_record_limits(const struct session_record *r, struct policy_limits *l);
 /* As s is now. */
 int session_record_put(struct session *s, struct err *err) MUST_CHECK;
 /* Nothing of it is left, nor is its record; where a delivery closed it, that stays known. */

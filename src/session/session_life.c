@@ -56,7 +56,7 @@ static int audit(const struct session *s, const char *event, const char *detail,
 /* Before it is made: what it may have, and what will hold it to that. */
 static int audit_open_event(const struct session *s, struct err *err)
 {
-	const struct policy_limits *l = limits(s->all, s->principal);
+	const struct policy_limits *l = &s->limits;
 	const struct capabilities *k = &s->caps;
 	const struct audit_pair may_have[] = {
 		{"memoryBytes", NULL, l->memory},
@@ -342,10 +342,12 @@ const struct sandbox_events session_sandbox_events = {.exited = on_exited};
 
 /* ---- the beginning ---- */
 
-struct session *session_new(struct sessions *m, const struct session_profile *profile)
+struct session *session_new(
+	struct sessions *m, const struct session_profile *profile, const struct policy_limits *l)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
 	s->all = m;
+	s->limits = *l;
 	session_profile_copy(profile, &s->profile);
 	id_new('x', s->sandbox_id);
 	id_random(s->key, sizeof(s->key));
@@ -356,11 +358,10 @@ struct session *session_new(struct sessions *m, const struct session_profile *pr
 	return s;
 }
 
-static void fill_spec(const struct sessions *m, const char *principal,
+static void fill_spec(const struct sessions *m, const struct policy_limits *l,
 	const struct session_profile *profile, const char *sandbox_id, struct sandbox_spec *ret)
 {
 	const struct sessions_config *c = &m->config;
-	const struct policy_limits *l = limits(m, principal);
 	*ret = (struct sandbox_spec){
 		.id = sandbox_id,
 		.runtime_dir = c->runtime_dir,
@@ -417,7 +418,7 @@ int session_make(struct session *s, struct err *err)
 	struct sandbox_spec spec;
 	struct sessions *m = s->all;
 	const struct provider *p = s->profile.provider;
-	fill_spec(m, s->principal, &s->profile, s->sandbox_id, &spec);
+	fill_spec(m, &s->limits, &s->profile, s->sandbox_id, &spec);
 	spec.key = s->key;
 	free(s->ref);
 	s->ref = p->ref(&spec);
@@ -461,11 +462,11 @@ static int open_new(struct sessions *m, const struct session_wish *wish,
 	const char handle[static ID_TEXT_SIZE], struct session **ret, struct err *err)
 {
 	struct sandbox_spec spec;
-	struct session *s = session_new(m, wish->profile);
+	struct session *s = session_new(m, wish->profile, limits(m, wish->principal));
 	begin(s, wish, handle);
 	if (wish->delivery) /* what is on record of it stays true */
 		delivery_id(wish->delivery, 'x', s->sandbox_id);
-	fill_spec(m, s->principal, &s->profile, s->sandbox_id, &spec);
+	fill_spec(m, &s->limits, &s->profile, s->sandbox_id, &spec);
 	s->profile.provider->capabilities(&spec, &s->caps);
 	int r = audit_open_event(s, err);
 	if (r == 0)
@@ -503,9 +504,9 @@ static int open_pooled(struct session *s, const struct session_wish *wish,
 }
 
 int session_make_pooled(struct sessions *m, const struct session_profile *profile,
-	struct session **ret, struct err *err)
+	const struct policy_limits *l, struct session **ret, struct err *err)
 {
-	struct session *s = session_new(m, profile);
+	struct session *s = session_new(m, profile, l);
 	s->state = SESSION_POOLED;
 	*ret = s;
 	return session_make(s, err);
@@ -529,6 +530,27 @@ static struct session *made_before(
 	return NULL;
 }
 
+/* Refused by the policy: on record, and an error. */
+static int permit(struct sessions *m, const struct session_wish *wish, struct err *err)
+{
+	struct policy_decision d;
+	struct capabilities caps;
+	sessions_capabilities(m, wish->profile, &caps);
+	if (session_permit(m->config.policy, wish->principal, wish->profile, &caps, &d))
+		return 0;
+	const struct audit_event e = {
+		.event = "policy.decision",
+		.principal = wish->principal,
+		.provider = wish->profile->provider->name,
+		.isolation_level = caps.isolation_level,
+		.policy_rule = d.rule,
+		.policy_denied = true,
+		.detail = d.reason,
+	};
+	int r = audit_event(m->config.audit, &e, err);
+	return r < 0 ? r : err_set(err, ERR_POLICY_DENIED, EPERM, "%s", d.reason);
+}
+
 int sessions_open(
 	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
 {
@@ -539,17 +561,19 @@ int sessions_open(
 	*ret = made_before(m, wish, handle);
 	if (*ret)
 		return 0;
-	int r = sessions_make_room(
-		m, wish->principal, limits(m, wish->principal)->sessions_principal, err);
+	int r = permit(m, wish, err);
+	if (r == 0)
+		r = sessions_make_room(
+			m, wish->principal, limits(m, wish->principal)->sessions_principal, err);
 	if (r == 0)
 		r = sessions_make_room(m, NULL, limits(m, NULL)->sessions, err);
 	if (r < 0)
 		return r;
-	struct session *s = pool_take(m->pool, wish->profile);
+	struct session *s = pool_take(m->pool, wish->profile, wish->principal);
 	r = s ? open_pooled(s, wish, handle, err) : open_new(m, wish, handle, &s, err);
 	if (r < 0)
 		return r;
-	pool_used(m->pool, wish->profile);
+	pool_used(m->pool, wish->profile, wish->principal);
 	*ret = s;
 	return 0;
 }
@@ -697,13 +721,12 @@ void sessions_policy_changed(struct sessions *m)
 	due_in(m, 0);
 }
 
-const char *sessions_isolation_level(struct sessions *m, const struct session_profile *profile)
+void sessions_capabilities(
+	struct sessions *m, const struct session_profile *profile, struct capabilities *ret)
 {
 	struct sandbox_spec spec;
-	struct capabilities caps;
-	fill_spec(m, NULL, profile, "", &spec);
-	profile->provider->capabilities(&spec, &caps);
-	return caps.isolation_level;
+	fill_spec(m, limits(m, NULL), profile, "", &spec);
+	profile->provider->capabilities(&spec, ret);
 }
 
 struct sessions *sessions_new(const struct sessions_config *c)

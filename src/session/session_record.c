@@ -73,18 +73,26 @@ static json_t *mounts_json(const struct session_profile *p)
 	return mounts;
 }
 
+static json_t *limits_json(const struct policy_limits *l)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "memory", (json_int_t)l->memory,
+		"workspace", (json_int_t)l->workspace, "tmp", (json_int_t)l->tmp, "shm",
+		(json_int_t)l->shm, "cpus", (json_int_t)l->cpus, "pids", (json_int_t)l->pids);
+}
+
 int session_record_put(struct session *s, struct err *err)
 {
 	char name[RECORD_KEY], hex[2 * AUTH_KEY + 1];
 	key_now(s, name);
 	id_hex(s->key, AUTH_KEY, hex);
 	json_t *record = json_pack(
-		"{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:o, s:o*, s:s*, s:s*}",
+		"{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:o, s:o, s:o*, s:s*, s:s*}",
 		"version", RECORD_VERSION, "state", state_name(s), "session", s->handle,
 		"principal", s->principal ? s->principal : "", "provider",
 		s->profile.provider->name, "sandbox", s->sandbox_id, "ref", s->ref, "key", hex,
 		"implicit", s->implicit, "created_us", (json_int_t)s->created_us, "mounts",
-		mounts_json(&s->profile), "secrets", session_secrets_json(s), "why",
+		mounts_json(&s->profile), "limits", limits_json(&s->limits), "secrets",
+		session_secrets_json(s), "why",
 		s->state >= SESSION_CLOSING ? s->why_closed : s->why_lost, "closed_by",
 		s->closed_by[0] ? s->closed_by : NULL);
 	explicit_bzero(hex, sizeof(hex));
@@ -159,6 +167,37 @@ static bool read_mounts(const json_t *mounts, struct session_record *ret)
 	return true;
 }
 
+/* Records of an earlier scb have none. */
+static void read_limits(const json_t *o, struct session_record *ret)
+{
+	json_int_t memory, workspace, tmp, shm, cpus, pids;
+	if (json_unpack((json_t *)o, "{s:I, s:I, s:I, s:I, s:I, s:I}", "memory", &memory,
+		    "workspace", &workspace, "tmp", &tmp, "shm", &shm, "cpus", &cpus, "pids",
+		    &pids) < 0)
+		return;
+	ret->has_limits = true;
+	ret->limits = (struct policy_limits){
+		.memory = (uint64_t)memory,
+		.workspace = (uint64_t)workspace,
+		.tmp = (uint64_t)tmp,
+		.shm = (uint64_t)shm,
+		.cpus = (uint32_t)cpus,
+		.pids = (uint32_t)pids,
+	};
+}
+
+void session_record_limits(const struct session_record *r, struct policy_limits *l)
+{
+	if (!r->has_limits)
+		return;
+	l->memory = r->limits.memory;
+	l->workspace = r->limits.workspace;
+	l->tmp = r->limits.tmp;
+	l->shm = r->limits.shm;
+	l->cpus = r->limits.cpus;
+	l->pids = r->limits.pids;
+}
+
 static bool read_state(const char *name, struct session_record *ret)
 {
 	static const struct {
@@ -214,6 +253,7 @@ int session_record_get(struct store *store, const char *key, struct session_reco
 		ret->ref = xstrdup(ref);
 		ret->why = why ? xstrdup(why) : NULL;
 		ret->implicit = implicit;
+		read_limits(json_object_get(record, "limits"), ret);
 		ret->created_us = (uint64_t)created_us;
 		ret->secrets = json_incref(json_object_get(record, "secrets"));
 	} else {

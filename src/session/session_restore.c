@@ -18,7 +18,9 @@
 
 static struct session *from_record(struct sessions *m, struct session_record *r)
 {
-	struct session *s = session_new(m, &r->profile);
+	struct policy_limits l = *policy_limits(m->config.policy, r->principal);
+	session_record_limits(r, &l);
+	struct session *s = session_new(m, &r->profile, &l);
 	memcpy(s->handle, r->handle, sizeof(s->handle));
 	memcpy(s->sandbox_id, r->sandbox_id, sizeof(s->sandbox_id));
 	memcpy(s->closed_by, r->closed_by, sizeof(s->closed_by));

@@ -198,6 +198,8 @@ static int find_session_of_job(struct call *c, struct err *err)
 		return call_find_session(c, false, err);
 	int r = sessions_find_job(c->server->config.sessions, c->principal, job, &s, err);
 	if (r == 0)
+		r = call_permit_session(c, s, err);
+	if (r == 0)
 		call_use_session(c, s);
 	return r;
 }
@@ -262,6 +264,11 @@ static void on_searched(void *user, struct exec_status *jobs, size_t n, const st
 	}
 	if (!found) {
 		search_next(c);
+		return;
+	}
+	struct err refused;
+	if (call_permit_session(c, session, &refused) < 0) {
+		call_fail(c, &refused);
 		return;
 	}
 	call_use_session(c, session);

@@ -86,12 +86,16 @@ static void run(struct call *c)
 	(void)snprintf(c->doing, sizeof(c->doing), "copies a file out of session %s", c->handle);
 	char id[ID_TEXT_SIZE];
 	delivery_id(&c->delivery, 'o', id);
+	const struct policy_outputs *rules = policy_outputs(c->policy, c->principal);
 	const struct outputs_wish wish = {
 		.principal = c->principal,
 		.session = c->handle,
 		.path = args_text(c->args, "path"),
 		.title = args_text(c->args, "title"),
 		.id = id,
+		.max_bytes = rules->max_bytes,
+		.quota = policy_limits(c->policy, c->principal)->outputs_bytes,
+		.not_executable = !rules->executable,
 		.again = c->delivery.replayed,
 		.redactor = call_redacting(c).redactor,
 	};

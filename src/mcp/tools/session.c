@@ -117,7 +117,7 @@ static void describe(struct call *c)
 {
 	struct session *s = c->session;
 	const struct capabilities *k = session_capabilities(s);
-	const struct policy_limits *l = policy_limits(c->server->config.policy, c->principal);
+	const struct policy_limits *l = session_limits(s);
 	const char *provider = session_provider(s)->name;
 	call_set_text(c, "provider", provider);
 	call_set_text(c, "isolationLevel", k->isolation_level);
