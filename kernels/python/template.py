@@ -8,8 +8,7 @@ reading end of a pipe that the broker holds, BUILD what it answers a holder. Liv
 kernel is reaped. Runs no code of a user: that begins in a forked child, inside its sandbox
 (scb_kernel/forked.py), which reads the request, too.
 
-One child, the spare, is forked before it is needed: it waits for a connection, so that a request
-costs one fork less.
+One child, the spare, is forked before it is needed and takes the connections (scb_kernel/spare.py).
 """
 
 import gc
@@ -17,16 +16,14 @@ import os
 import select
 import signal
 import socket
-import struct
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [here] + [entry for entry in sys.path if entry not in ("", here)]
 
-from scb_kernel import forked, loop, reborn, wire  # noqa: E402
+from scb_kernel import forked, loop, reborn, spare, wire  # noqa: E402
 
 SPARE_AFTER_MS = 50  # of quiet
-BACKLOG_PEEK = 2  # bytes: the tag that says what is asked for
 # Loaded where they are installed, in this order.
 LIBRARIES = ("numpy", "pandas", "matplotlib.pyplot")
 # Of IPython only the modules: a kernel makes its shell when a cell needs it.
@@ -57,7 +54,7 @@ def warm_up(kernel):
     for name in LIBRARIES + IPYTHON:
         load(name)
     forked.touch()
-    forked.rehearse(kernel)
+    forked.rehearse_cells(kernel)
     figures = sys.modules.get("matplotlib.pyplot")
     if figures is not None:
         figures.figure()
@@ -131,7 +128,7 @@ class Template:
         self.lifeline = lifeline
         self.owner = os.stat(lifeline).st_uid  # who made the pipe
         self.holders = {}  # descriptor: connection
-        self.spare = None  # (pid, the socket on which it waits)
+        self.spare = None  # (pid, the socket to it)
         self.stale = False
         self.kernel = loop.Kernel()
         self.kernel.install()
@@ -151,58 +148,38 @@ class Template:
                 return
             if pid == 0:
                 return
-            if self.spare is not None and pid == self.spare[0]:
-                self.spare[1].close()
-                self.spare = None
 
     def fork_spare(self):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
-            forked.wait_and_serve(self.kernel, theirs)  # does not return
+            spare.Spare(self.kernel, self.listener, theirs, self.owner, self.fingerprint).live()
         theirs.close()
         self.spare = pid, ours
 
-    def accept(self):
-        connection, _ = self.listener.accept()
-        if self.peer_uid(connection) not in (0, self.owner):
-            connection.close()
-            return
+    def hear(self):
+        """What the spare says. Its socket ends when it is none any more."""
+        told, fds, _, _ = socket.recv_fds(self.spare[1], 1, 1)
+        if not told:
+            self.drop_spare()
+        elif told == spare.STALE:
+            self.stale = True
+        for fd in fds:
+            self.hold(socket.socket(fileno=fd))
+
+    def drop_spare(self):
+        self.spare[1].close()
+        self.spare = None
+
+    def hold(self, connection):
         connection.settimeout(1)
         try:
-            # Without room for descriptors none is taken.
-            tag = connection.recv(BACKLOG_PEEK, socket.MSG_PEEK)
-        except OSError:
-            tag = b""
-        if tag == struct.pack(">H", wire.TEMPLATE_HOLD):
             connection.recv(1024)
             connection.send(wire.tlv(wire.TEMPLATE_READY, self.build))
-            self.holders[connection.fileno()] = connection
-        elif tag == struct.pack(">H", wire.TEMPLATE_FORK):
-            self.give(connection)
-        else:
+        except OSError:
             connection.close()
-
-    @staticmethod
-    def peer_uid(connection):
-        size = struct.calcsize("3i")
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        return struct.unpack("3i", credentials)[1]
-
-    def give(self, connection):
-        """To the spare, which then is none any more."""
-        with connection:
-            if not self.fingerprint.holds():
-                self.stale = True
-                connection.recv(wire.TEMPLATE_DATAGRAM)  # unread, it would hide the answer
-                connection.send(wire.tlv(wire.TEMPLATE_ERROR, "what it has loaded was changed"))
-                return
-            spare = self.spare
-            self.spare = None
-            if spare is None:
-                return
-            with spare[1]:
-                socket.send_fds(spare[1], [b"."], [connection.fileno()])
+            return
+        self.holders[connection.fileno()] = connection
 
     def wanted(self):
         return not self.stale and (self.lifeline is not None or bool(self.holders))
@@ -224,19 +201,22 @@ class Template:
         while True:
             if not self.wanted():
                 if self.spare is not None:
-                    self.spare[1].close()
-                    self.spare = None
+                    self.drop_spare()
                 elif not self.has_children():
                     return
             self.wait()
 
     def wait(self):
         poll = select.poll()
-        for fd in (self._wake[0], self.lifeline, self.listener.fileno(), *self.holders):
+        needs_spare = self.spare is None and self.wanted()
+        # A spare takes what comes; while there is none, its coming says that one is needed at once.
+        own = self.listener if self.spare is None else self.spare[1]
+        for fd in (self._wake[0], self.lifeline, own.fileno(), *self.holders):
             if fd is not None:
                 poll.register(fd, select.POLLIN)
-        needs_spare = self.spare is None and self.wanted()
         ready = {fd for fd, _ in poll.poll(SPARE_AFTER_MS if needs_spare else None)}
+        if own is not self.listener and own.fileno() in ready:
+            self.hear()
         # Not while the last one still forks: both would be slower for it.
         if needs_spare and (not ready or self.listener.fileno() in ready):
             self.fork_spare()
@@ -248,8 +228,6 @@ class Template:
             self.lifeline = None
         for fd in ready & self.holders.keys():
             self.holders.pop(fd).close()
-        if self.listener.fileno() in ready:
-            self.accept()
         if self.stale:
             for connection in self.holders.values():
                 connection.close()

@@ -47,6 +47,10 @@ class Library:
         """Can this process, or a fork of it, be taken over?"""
         self._call(self._so.scb_birth_check)
 
+    def rehearse(self):
+        """What take() does around the birth itself."""
+        self._forked(self._so.scb_birth_check)
+
     def enter_namespaces(self, fds):
         array = (ctypes.c_int * len(fds))(*fds)
         self._call(self._so.scb_enter_namespaces, array, len(fds))

@@ -13,7 +13,6 @@ copied once it is there. The kernel is confined by the agent's own code before i
 import ctypes
 import fcntl
 import os
-import select
 import signal
 import site
 import socket
@@ -31,6 +30,8 @@ _SUPERVISOR, _CONTROL, _OUT, _ERR, _NAMESPACES = range(
 
 _PANDAS = "import pandas as pd; pd.DataFrame({'a': [1, 2, 3]}).a.sum()"
 
+_KERNELS = os.path.abspath(__file__ + "/../../..")
+
 _libc = _library = None
 
 
@@ -42,7 +43,7 @@ def begin():
     kernels show as their environment and command line is nothing of the host's."""
     global _libc, _library
     _libc = ctypes.CDLL(None, use_errno=True)
-    _library = birth.Library(os.path.abspath(__file__ + "/../../.."))
+    _library = birth.Library(_KERNELS)
     _library.check()
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -88,10 +89,10 @@ def touch():
     show.bundle(frame)
 
 
-# ---- the spare ----
+# ---- in the spare ----
 
 
-def rehearse(kernel):
+def rehearse_cells(kernel):
     """The way to a first result, so that the memory that it writes to is the spare's own by then.
     (No more than that: what only some kernels need would be memory of all.)"""
     broker, agent = socket.socketpair()
@@ -102,34 +103,41 @@ def rehearse(kernel):
     broker.close()
 
 
+def rehearse_request():
+    """The way from a request to a kernel, as far as it leaves nothing that the real one does not
+    replace."""
+    global _library
+    broker, template = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    config = b"".join(wire.tlv(wire.BOOT_ENV, f"{name}=/{name}") for name in ("HOME", "TMPDIR", "PATH"))
+    broker.send(
+        wire.tlv(wire.TEMPLATE_FORK, config)
+        + wire.tlv(wire.TEMPLATE_KERNELS_DIR, "/")
+        + wire.tlv(wire.TEMPLATE_AGENT, "/")
+    )
+    request = _Request(template)
+    _library.enter_namespaces([])
+    _library.rehearse()
+    _library.unload()
+    _renew(request)
+    template.send(wire.tlv(wire.TEMPLATE_DONE, b""))
+    broker.close()
+    template.close()
+    _library = birth.Library(_KERNELS)
+    _library.check()
 
-def wait_and_serve(kernel, pair):
-    """The life of a spare: does not return."""
+
+def serve(kernel, fd):
+    """Reads a request from the connection fd; does not return."""
     connection = None
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.closerange(3, pair.fileno())
-        os.closerange(pair.fileno() + 1, 1 << 20)
-        reborn.renew()  # nobody else will have these
-        if not select.select([pair], [], [], 0)[0]:
-            rehearse(kernel)
-        # CLOEXEC: recv_fds() asks for it.
-        _, fds, _, _ = socket.recv_fds(pair, 1, 1)
-        if fds:
-            connection = _place_connection(fds[0], pair)
-            _serve(kernel, connection)
+        os.dup2(fd, _CONNECTION, inheritable=False)
+        os.close(fd)
+        connection = socket.socket(fileno=_CONNECTION)
+        _become_kernel(kernel, connection)
     except BaseException as error:
         _report(connection, error)
     finally:
         os._exit(1)
-
-
-def _place_connection(fd, pair):
-    os.dup2(fd, _CONNECTION, inheritable=False)
-    os.close(fd)
-    pair.close()
-    return socket.socket(fileno=_CONNECTION)
 
 
 def _report(connection, error):
@@ -165,20 +173,24 @@ class _Request:
                 self.agent = os.fsdecode(value)
             elif tag == wire.TEMPLATE_TOUCH:
                 self.touch = bool(number)
-        # Their places are above all that a later step puts somewhere.
-        for i, fd in enumerate(fds):
+        self._fds = fds
+
+    def place(self):
+        """Puts the descriptors above all that a later step puts somewhere, and closes all others."""
+        for i, fd in enumerate(self._fds):
             if fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, wire.TEMPLATE_FIRST_FD + i) != (
                 wire.TEMPLATE_FIRST_FD + i
             ):
                 raise birth.Failed("a descriptor is in the way")
         os.closerange(3, _CONNECTION)
-        if len(fds) < 4 + self.namespaces + self.joins or not self.config:
+        if len(self._fds) < 4 + self.namespaces + self.joins or not self.config:
             raise birth.Failed("the request is not whole")
 
 
-def _serve(kernel, connection):
-    """Returns in no process but a kernel's, and never where it has come so far."""
+def _become_kernel(kernel, connection):
+    """Does not return in the kernel, and where there is one, not in this process."""
     request = _Request(connection)
+    request.place()
     first = _NAMESPACES + request.namespaces
     _library.enter_namespaces(range(_NAMESPACES, first))
     os.closerange(_NAMESPACES, first)
