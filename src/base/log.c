@@ -62,6 +62,15 @@ void log_bound_file(const char *path, size_t max)
 	count_written(fstat(STDERR_FILENO, &st) == 0 ? (size_t)st.st_size : 0);
 }
 
+static void (*mask_line)(void *user, char *line, size_t n);
+static void *mask_user;
+
+void log_set_mask(void (*mask)(void *user, char *line, size_t n), void *user)
+{
+	mask_line = mask;
+	mask_user = user;
+}
+
 void log_msg(enum log_level level, const char *fmt, ...)
 {
 	if (level > threshold)
@@ -73,6 +82,8 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	int m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
 	va_end(ap);
 	size_t len = (size_t)n + (m > 0 ? MIN((size_t)m, sizeof(line) - (size_t)n - 2) : 0);
+	if (mask_line)
+		mask_line(mask_user, line, len);
 	for (size_t i = 0; i < len; i++) /* text from a sandbox must not steer a terminal */
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = ' ';

@@ -12,6 +12,9 @@ int log_level_from_text(const char *text, enum log_level *ret_level);
 /* stderr leads to this file (path stays the caller's): once more than max bytes are in it, it
  * becomes PATH.1, and a new one is begun. */
 void log_bound_file(const char *path, size_t max);
+/* Is given each line before it is written, to mask in it what must not stand in a log; as long as
+ * it was. NULL: nobody is. */
+void log_set_mask(void (*mask)(void *user, char *line, size_t n), void *user);
 void log_msg(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #define log_error(...)   log_msg(LOG_LEVEL_ERROR, __VA_ARGS__)

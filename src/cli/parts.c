@@ -181,6 +181,11 @@ static void open_sessions(struct parts *p)
 		(void)uv_run(&p->loop, UV_RUN_ONCE);
 }
 
+static void mask_log(void *user, char *line, size_t n)
+{
+	vault_mask(user, line, n);
+}
+
 static void open_outputs(struct parts *p)
 {
 	if (outputs_open(p->outputs_dir, &p->outputs, &p->no_outputs) < 0)
@@ -218,6 +223,7 @@ int parts_open(struct parts *p, const struct settings *settings, bool solo, stru
 	if (r < 0)
 		return r;
 	p->vault = vault_new();
+	log_set_mask(mask_log, p->vault);
 	open_sessions(p);
 	open_outputs(p);
 	open_server(p);
@@ -238,6 +244,7 @@ void parts_close(struct parts *p)
 	outputs_close(p->outputs);
 	if (p->store)
 		p->store->ops->close(p->store);
+	log_set_mask(NULL, NULL);
 	vault_free(p->vault);
 	audit_close(p->audit);
 	policy_free(p->policy);

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "mcp/idempotency.h"
+#include "mcp/redaction.h"
 
 /* A broker may die between exec.start and the start itself: the job then comes with its request,
  * which is delivered again, or never. */
@@ -37,6 +38,7 @@ int follow_record_end(struct mcp_server *s, const struct follow_who *who,
 		.isolation_level = session_capabilities(who->session)->isolation_level,
 		.sandbox_id = session_sandbox_id(who->session),
 		.detail = why,
+		.redactor = redaction_of(s, session_principal(who->session)),
 		.with_next = with_next,
 	};
 	if (status) {

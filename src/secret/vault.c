@@ -206,6 +206,14 @@ struct redactor *vault_redactor(struct vault *v, const char *principal)
 	return p->redactor;
 }
 
+void vault_mask(struct vault *v, char *text, size_t n)
+{
+	list_for_each (p, next, &v->principals, struct principal, link) {
+		update(p);
+		redact_text(p->redactor, text, n, false, true, NULL);
+	}
+}
+
 /* ---- what is wanted ---- */
 
 static void want_copy(struct vault_want *to, const struct vault_want *from)

@@ -51,6 +51,9 @@ size_t vault_wants(const struct vault *v, const char *principal, const struct va
  * changes. NULL: no secret is known. */
 struct redactor *vault_redactor(struct vault *v, const char *principal);
 
+/* Masks what is known of anybody: for the log of whoever runs the broker. */
+void vault_mask(struct vault *v, char *text, size_t n);
+
 /* ---- fronts ---- */
 
 struct vault_giver;
