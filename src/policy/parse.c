@@ -1,41 +1,15 @@
-/* parse.c: a policy file's text as rules. Goes on after a problem, so that all of them are told.
- *
- * Each kind of object has a table of its keys: what is not in it is a problem, and
- * docs/policy.schema.json has the same ones (a test compares them). */
-#include "policy/rules.h"
+/* parse.c: see parse.h. */
+#include "policy/parse.h"
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/limits.h"
 #include "base/str.h"
 #include "policy/place.h"
-#include "secret/value.h"
 
-#define VERSION      1
 #define KEY_PATH_MAX 400
 #define TEXT_MAX     4096 /* of a string in the file: a path */
-
-const char *const policy_levels[] = {
-	"subprocess", "container", "container+gvisor", "microvm", NULL};
-const char *const policy_enforced[POLICY_REQUIRE_MAX + 1] = {"memory", "pids", "cpu", "disk",
-	"inodes", "killTree", "egress", "agentApart", "seccomp", "readOnlyRoot", "hostUid", NULL};
-
-struct parse {
-	struct generation *g;
-	const char *text;
-	size_t n;
-	struct buf path; /* of the value that is looked at */
-	struct policy_problems *problems;
-};
-
-typedef void (*parse_fn)(struct parse *p, const json_t *v, struct rules *r);
-struct key {
-	parse_fn parse;
-	bool required;
-};
 
 /* ---- problems ---- */
 
@@ -67,8 +41,7 @@ static const char *path_now(struct parse *p)
 	return (const char *)p->path.data;
 }
 
-PRINTF_LIKE(2, 3)
-static void problem(struct parse *p, const char *fmt, ...)
+void parse_problem(struct parse *p, const char *fmt, ...)
 {
 	char text[sizeof(((struct policy_problem *)0)->text)];
 	va_list ap;
@@ -78,7 +51,7 @@ static void problem(struct parse *p, const char *fmt, ...)
 	policy_problem(p->problems, p->text, p->n, path_now(p), "%s", text);
 }
 
-static size_t enter_key(struct parse *p, const char *key)
+size_t parse_enter_key(struct parse *p, const char *key)
 {
 	size_t before = p->path.len;
 	place_key(&p->path, key);
@@ -87,20 +60,20 @@ static size_t enter_key(struct parse *p, const char *key)
 	return before;
 }
 
-static size_t enter_index(struct parse *p, size_t index)
+size_t parse_enter_index(struct parse *p, size_t index)
 {
 	size_t before = p->path.len;
 	place_index(&p->path, index);
 	return before;
 }
 
-static void leave(struct parse *p, size_t before)
+void parse_leave(struct parse *p, size_t before)
 {
 	p->path.len = before;
 }
 
 /* The path as a rule's name, for as long as the rules live. */
-static const char *rule_here(struct parse *p)
+const char *parse_rule(struct parse *p)
 {
 	return generation_text(p->g, path_now(p));
 }
@@ -129,28 +102,28 @@ static const char *type_name(const json_t *v)
 	return "null";
 }
 
-static bool is_type(struct parse *p, const json_t *v, bool right, const char *wanted)
+bool parse_is(struct parse *p, const json_t *v, bool right, const char *wanted)
 {
 	if (!right)
-		problem(p, "must be %s, not %s", wanted, type_name(v));
+		parse_problem(p, "must be %s, not %s", wanted, type_name(v));
 	return right;
 }
 
-static bool get_bool(struct parse *p, const json_t *v, bool *ret)
+bool parse_bool(struct parse *p, const json_t *v, bool *ret)
 {
-	if (!is_type(p, v, json_is_boolean(v), "true or false"))
+	if (!parse_is(p, v, json_is_boolean(v), "true or false"))
 		return false;
 	*ret = json_is_true(v);
 	return true;
 }
 
-static bool get_integer(struct parse *p, const json_t *v, uint64_t min, uint64_t max, uint64_t *ret)
+bool parse_integer(struct parse *p, const json_t *v, uint64_t min, uint64_t max, uint64_t *ret)
 {
-	if (!is_type(p, v, json_is_integer(v), "a whole number"))
+	if (!parse_is(p, v, json_is_integer(v), "a whole number"))
 		return false;
 	json_int_t i = json_integer_value(v);
 	if (i < 0 || (uint64_t)i < min || (uint64_t)i > max) {
-		problem(p, "must be from %llu to %llu", (unsigned long long)min,
+		parse_problem(p, "must be from %llu to %llu", (unsigned long long)min,
 			(unsigned long long)max);
 		return false;
 	}
@@ -158,10 +131,10 @@ static bool get_integer(struct parse *p, const json_t *v, uint64_t min, uint64_t
 	return true;
 }
 
-static bool get_size(struct parse *p, const json_t *v, uint64_t min, uint64_t max, uint64_t *ret)
+bool parse_size(struct parse *p, const json_t *v, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	uint64_t bytes = 0;
-	if (!is_type(p, v, json_is_integer(v) || json_is_string(v),
+	if (!parse_is(p, v, json_is_integer(v) || json_is_string(v),
 		    "a size like \"512M\", or a number of bytes"))
 		return false;
 	bool good = json_is_integer(v) ? json_integer_value(v) >= 0
@@ -172,7 +145,7 @@ static bool get_size(struct parse *p, const json_t *v, uint64_t min, uint64_t ma
 		char from[LIMITS_TEXT], to[LIMITS_TEXT];
 		limits_size_text(min, from);
 		limits_size_text(max, to);
-		problem(p, "must be a size from \"%s\" to \"%s\"", from, to);
+		parse_problem(p, "must be a size from \"%s\" to \"%s\"", from, to);
 		return false;
 	}
 	*ret = bytes;
@@ -180,21 +153,21 @@ static bool get_size(struct parse *p, const json_t *v, uint64_t min, uint64_t ma
 }
 
 /* NULL: it is none. */
-static const char *get_text(struct parse *p, const json_t *v)
+const char *parse_text(struct parse *p, const json_t *v)
 {
-	if (!is_type(p, v, json_is_string(v), "a string"))
+	if (!parse_is(p, v, json_is_string(v), "a string"))
 		return NULL;
 	if (json_string_length(v) == 0 || json_string_length(v) > TEXT_MAX) {
-		problem(p, "must be a text of 1 to %d bytes", TEXT_MAX);
+		parse_problem(p, "must be a text of 1 to %d bytes", TEXT_MAX);
 		return NULL;
 	}
 	return json_string_value(v);
 }
 
 /* One of names; -1. */
-static int get_choice(struct parse *p, const json_t *v, const char *const *names)
+int parse_choice(struct parse *p, const json_t *v, const char *const *names)
 {
-	const char *text = get_text(p, v);
+	const char *text = parse_text(p, v);
 	if (!text)
 		return -1;
 	_cleanup_buf_ struct buf all = BUF_INIT(1000);
@@ -203,13 +176,13 @@ static int get_choice(struct parse *p, const json_t *v, const char *const *names
 			return i;
 		CHECK(buf_printf(&all, "%s%s", i ? ", " : "", names[i]) == 0);
 	}
-	problem(p, "\"%.60s\" is not accepted; accepted are %.*s", text, (int)all.len,
+	parse_problem(p, "\"%.60s\" is not accepted; accepted are %.*s", text, (int)all.len,
 		(const char *)all.data);
 	return -1;
 }
 
 /* Absolute, and the one way to write it. */
-static bool is_plain_path(const char *path)
+bool parse_is_path(const char *path)
 {
 	if (path[0] != '/')
 		return false;
@@ -225,17 +198,17 @@ static bool is_plain_path(const char *path)
 
 /* ---- objects ---- */
 
-static void unknown_key(struct parse *p, const char *key, const char *const *names)
+void parse_unknown_key(struct parse *p, const char *key, const char *const *names)
 {
 	_cleanup_buf_ struct buf all = BUF_INIT(1000);
 	for (int i = 0; names[i]; i++)
 		CHECK(buf_printf(&all, "%s%s", i ? ", " : "", names[i]) == 0);
-	size_t before = enter_key(p, key);
-	problem(p, "no such key here; there are %.*s", (int)all.len, (const char *)all.data);
-	leave(p, before);
+	size_t before = parse_enter_key(p, key);
+	parse_problem(p, "no such key here; there are %.*s", (int)all.len, (const char *)all.data);
+	parse_leave(p, before);
 }
 
-static bool is_name(const char *const *names, const char *key)
+bool parse_is_name(const char *const *names, const char *key)
 {
 	for (int i = 0; names[i]; i++)
 		if (strcmp(names[i], key) == 0)
@@ -244,521 +217,40 @@ static bool is_name(const char *const *names, const char *key)
 }
 
 /* Its members in the order of the names, whatever the file's. */
-static void parse_object(struct parse *p, const json_t *v, const char *const *names,
-	const struct key *keys, struct rules *r)
+void parse_object(struct parse *p, const json_t *v, const char *const *names,
+	const struct parse_key *keys, struct rules *r)
 {
 	const char *key;
 	json_t *member;
-	if (!is_type(p, v, json_is_object(v), "an object"))
+	if (!parse_is(p, v, json_is_object(v), "an object"))
 		return;
 	json_object_foreach ((json_t *)v, key, member) {
-		if (!is_name(names, key))
-			unknown_key(p, key, names);
+		if (!parse_is_name(names, key))
+			parse_unknown_key(p, key, names);
 	}
 	for (int i = 0; names[i]; i++) {
 		const json_t *m = json_object_get(v, names[i]);
 		if (!m && keys[i].required)
-			problem(p, "the key \"%s\" is missing", names[i]);
+			parse_problem(p, "the key \"%s\" is missing", names[i]);
 		if (!m || !keys[i].parse)
 			continue;
-		size_t before = enter_key(p, names[i]);
+		size_t before = parse_enter_key(p, names[i]);
 		keys[i].parse(p, m, r);
-		leave(p, before);
+		parse_leave(p, before);
 	}
 }
 
-static bool is_array(struct parse *p, const json_t *v, size_t min, size_t max)
+bool parse_array(struct parse *p, const json_t *v, size_t min, size_t max)
 {
-	if (!is_type(p, v, json_is_array(v), "an array"))
+	if (!parse_is(p, v, json_is_array(v), "an array"))
 		return false;
 	bool fits = json_array_size(v) >= min && json_array_size(v) <= max;
 	if (!fits)
-		problem(p, "must have %zu to %zu elements", min, max);
+		parse_problem(p, "must have %zu to %zu elements", min, max);
 	return fits;
 }
 
-/* ---- tools ---- */
-
-static void allow_one(struct parse *p, const json_t *v, struct rules *r)
-{
-	const char *text = get_text(p, v);
-	if (!text)
-		return;
-	size_t n = strcspn(text, ".");
-	int tool = policy_tool_find(text, n), action = -1;
-	if (tool >= 0 && text[n] == '.')
-		action = policy_action_find(tool, text + n + 1);
-	if (tool < 0 || (text[n] == '.' && action < 0)) {
-		_cleanup_buf_ struct buf all = BUF_INIT(1000);
-		for (int t = 0; tool < 0 && t < POLICY_TOOLS; t++)
-			CHECK(buf_printf(&all, "%s%s", t ? ", " : "", policy_tools[t].name) == 0);
-		for (int a = 0; tool >= 0 && policy_tools[tool].actions[a]; a++)
-			CHECK(buf_printf(&all, "%s%s", a ? ", " : "",
-				      policy_tools[tool].actions[a]) == 0);
-		problem(p, "\"%.80s\" is no %s; there %s%.*s", text,
-			tool < 0 ? "tool" : "action of that tool", all.len ? "are " : "is none",
-			(int)all.len, all.data ? (const char *)all.data : "");
-		return;
-	}
-	const char **slot = &r->allow[tool][action + 1];
-	if (!*slot) /* the first that allows it is its rule */
-		*slot = rule_here(p);
-}
-
-static void parse_allow(struct parse *p, const json_t *v, struct rules *r)
-{
-	r->tools_rule = rule_here(p);
-	if (!is_array(p, v, 0, 200))
-		return;
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		size_t before = enter_index(p, i);
-		allow_one(p, json_array_get(v, i), r);
-		leave(p, before);
-	}
-}
-
-static void parse_images(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)get_bool(p, v, &r->images);
-}
-
-static const char *const tools_names[] = {"allow", "images", NULL};
-static void parse_tools(struct parse *p, const json_t *v, struct rules *r)
-{
-	static const struct key keys[] = {{parse_allow, false}, {parse_images, false}};
-	memset(r->allow, 0, sizeof(r->allow));
-	r->images = false;
-	r->tools_rule = rule_here(p);
-	parse_object(p, v, tools_names, keys, r);
-}
-
-/* ---- limits ---- */
-
-static const char *limits_names[sizeof(limit_set) * 8],
-	*principal_limits_names[sizeof(limit_set) * 8];
-
-/* The names that a file takes come from the one table of limits. */
-static void name_limits(void)
-{
-	size_t n = 0, n_principal = 0;
-	for (size_t i = 0; i < limit_keys_n; i++) {
-		if (!limit_keys[i].in_file)
-			continue;
-		limits_names[n++] = limit_keys[i].name;
-		if (!limit_keys[i].in_broker)
-			principal_limits_names[n_principal++] = limit_keys[i].name;
-	}
-}
-
-static void parse_limits_of(
-	struct parse *p, const json_t *v, const char *const *names, struct rules *r)
-{
-	const char *name;
-	json_t *m;
-	if (!is_type(p, v, json_is_object(v), "an object"))
-		return;
-	json_object_foreach ((json_t *)v, name, m) {
-		if (!is_name(names, name)) {
-			unknown_key(p, name, names);
-			continue;
-		}
-		const struct limit_key *k = limits_find(name, strlen(name));
-		uint64_t value;
-		size_t before = enter_key(p, name);
-		if (k->size ? get_size(p, m, k->min, k->max, &value)
-			    : get_integer(p, m, k->min, k->max, &value)) {
-			limits_put(&r->limits, k, value);
-			r->given |= limits_bit(k);
-		}
-		leave(p, before);
-	}
-}
-
-static void parse_limits(struct parse *p, const json_t *v, struct rules *r)
-{
-	parse_limits_of(p, v, limits_names, r);
-}
-
-static void parse_principal_limits(struct parse *p, const json_t *v, struct rules *r)
-{
-	parse_limits_of(p, v, principal_limits_names, r);
-}
-
-/* ---- mounts ---- */
-
-static const char *const mount_names[] = {"path", "name", NULL};
-
-static void parse_mount(struct parse *p, const json_t *v, struct rules *r)
-{
-	struct mount_rule m = {.rule = rule_here(p)};
-	static const struct key keys[] = {{NULL, true}, {NULL, false}};
-	parse_object(p, v, mount_names, keys, r);
-	const json_t *path = json_object_get(v, "path"), *name = json_object_get(v, "name");
-	size_t before = enter_key(p, "path");
-	const char *text = path ? get_text(p, path) : NULL;
-	if (text && !is_plain_path(text))
-		problem(p,
-			"\"%.100s\" is not a real path: absolute, without \".\", \"..\" and "
-			"doubled or last \"/\"",
-			text);
-	if (text)
-		m.path = generation_text(p->g, text);
-	leave(p, before);
-	before = enter_key(p, "name");
-	text = name ? get_text(p, name) : NULL;
-	if (text && !secret_name_valid(text))
-		problem(p, "a name has up to 64 letters, digits, \"_\", \"-\" and \".\"");
-	if (text)
-		m.name = generation_text(p->g, text);
-	leave(p, before);
-	if (m.path)
-		r->mounts[r->n_mounts++] = m;
-}
-
-static void parse_mounts(struct parse *p, const json_t *v, struct rules *r)
-{
-	r->any_mount = false;
-	r->mounts_rule = rule_here(p);
-	r->n_mounts = 0;
-	if (!is_array(p, v, 0, POLICY_MOUNTS_MAX))
-		return;
-	r->mounts = generation_alloc(p->g, json_array_size(v) * sizeof(*r->mounts));
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		size_t before = enter_index(p, i);
-		parse_mount(p, json_array_get(v, i), r);
-		leave(p, before);
-	}
-}
-
-/* ---- outputs ---- */
-
-static void parse_outputs_allow(struct parse *p, const json_t *v, struct rules *r)
-{
-	r->outputs_rule = rule_here(p);
-	(void)get_bool(p, v, &r->outputs_allowed);
-}
-
-static void parse_outputs_quota(struct parse *p, const json_t *v, struct rules *r)
-{
-	const struct limit_key *k = limits_find("outputs", strlen("outputs"));
-	(void)get_size(p, v, k->min, k->max, &r->limits.outputs_bytes);
-}
-
-static void parse_outputs_max(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)get_size(p, v, 1, LIMIT_PRESENT_BYTES, &r->outputs.max_bytes);
-}
-
-static void parse_outputs_executable(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)get_bool(p, v, &r->outputs.executable);
-}
-
-static const char *const outputs_names[] = {"allow", "quota", "maxBytes", "executable", NULL};
-static void parse_outputs(struct parse *p, const json_t *v, struct rules *r)
-{
-	static const struct key keys[] = {{parse_outputs_allow, false},
-		{parse_outputs_quota, false}, {parse_outputs_max, false},
-		{parse_outputs_executable, false}};
-	r->outputs_allowed = r->outputs.executable = false;
-	r->outputs_rule = rule_here(p);
-	parse_object(p, v, outputs_names, keys, r);
-}
-
-/* ---- secrets ---- */
-
-/* The secret that is being parsed is the last one of r. */
-static struct policy_secret *last_secret(struct rules *r)
-{
-	return &r->secrets[r->n_secrets - 1];
-}
-
-static void parse_secret_source(struct parse *p, const json_t *v, struct rules *r)
-{
-	struct policy_secret *s = last_secret(r);
-	const char *text = get_text(p, v);
-	if (!text)
-		return;
-	if (str_starts(text, "env:") && text[4] && !strchr(text, '=')) {
-		s->source = "env";
-		s->value = generation_text(p->g, text + 4);
-	} else if (str_starts(text, "file:") && is_plain_path(text + 5) && text[6]) {
-		s->source = "file";
-		s->value = generation_text(p->g, text + 5);
-	} else {
-		problem(p, "\"%.60s\" is neither \"env:VARIABLE\" nor \"file:/absolute/path\"",
-			text);
-	}
-}
-
-static void parse_secret_exec(struct parse *p, const json_t *v, struct rules *r)
-{
-	struct policy_secret *s = last_secret(r);
-	if (!is_array(p, v, 1, LIMIT_SECRET_EXEC_ARGS))
-		return;
-	size_t n = json_array_size(v);
-	const char **argv = generation_alloc(p->g, (n + 1) * sizeof(*argv));
-	for (size_t i = 0; i < n; i++) {
-		size_t before = enter_index(p, i);
-		const char *text = get_text(p, json_array_get(v, i));
-		if (text && i == 0 && !is_plain_path(text))
-			problem(p, "the program is named by its absolute path");
-		argv[i] = generation_text(p->g, text ? text : "");
-		leave(p, before);
-	}
-	if (s->source)
-		problem(p, "a secret has one origin: \"source\" or \"exec\"");
-	s->source = "exec";
-	s->value = NULL;
-	s->argv = argv;
-}
-
-static void parse_secret_exposure(struct parse *p, const json_t *v, struct rules *r)
-{
-	static const char *const names[] = {"placeholder", "session", NULL};
-	int i = get_choice(p, v, names);
-	if (i >= 0)
-		last_secret(r)->exposure = i ? POLICY_SESSION : POLICY_PLACEHOLDER;
-}
-
-static void parse_secret_variable(struct parse *p, const json_t *v, struct rules *r)
-{
-	const char *text = get_text(p, v);
-	if (text && !secret_variable_valid(text))
-		problem(p,
-			"\"%.64s\" cannot be the variable of a secret: letters, digits and "
-			"\"_\", and none that a loader, shell or interpreter acts on",
-			text);
-	if (text)
-		last_secret(r)->variable = generation_text(p->g, text);
-}
-
-static const char *const secret_names[] = {"source", "exec", "exposure", "variable", NULL};
-static void parse_secret(struct parse *p, const json_t *v, struct rules *r)
-{
-	static const struct key keys[] = {{parse_secret_source, false}, {parse_secret_exec, false},
-		{parse_secret_exposure, false}, {parse_secret_variable, false}};
-	struct policy_secret *s = last_secret(r);
-	size_t before = p->problems->n;
-	parse_object(p, v, secret_names, keys, r);
-	if (p->problems->n > before)
-		return;
-	if (!s->source)
-		problem(p, "the key \"source\" (or \"exec\") is missing");
-	if (!s->variable && !secret_variable_valid(s->name))
-		problem(p, "its name cannot be a variable: \"variable\" is needed");
-	if (!s->variable)
-		s->variable = s->name;
-	for (const struct policy_secret *o = r->secrets; o < s; o++)
-		if (strcmp(o->variable, s->variable) == 0)
-			problem(p, "the variable %.64s is that of another secret", s->variable);
-}
-
-static void parse_secrets(struct parse *p, const json_t *v, struct rules *r)
-{
-	const char *name;
-	json_t *m;
-	r->n_secrets = 0;
-	if (!is_type(p, v, json_is_object(v), "an object"))
-		return;
-	if (json_object_size(v) > LIMIT_SECRETS) {
-		problem(p, "at most %d secrets are accepted", LIMIT_SECRETS);
-		return;
-	}
-	r->secrets = generation_alloc(p->g, json_object_size(v) * sizeof(*r->secrets));
-	json_object_foreach ((json_t *)v, name, m) {
-		size_t before = enter_key(p, name);
-		if (!secret_name_valid(name))
-			problem(p, "the name of a secret has up to 64 letters, digits, \"_\", "
-				   "\"-\" and \".\"");
-		r->secrets[r->n_secrets++] = (struct policy_secret){
-			.name = generation_text(p->g, name), .variable = NULL};
-		parse_secret(p, m, r);
-		if (!last_secret(r)->variable)
-			last_secret(r)->variable = last_secret(r)->name;
-		leave(p, before);
-	}
-}
-
-/* ---- rate ---- */
-
-static void parse_rate_calls(struct parse *p, const json_t *v, struct rules *r)
-{
-	uint64_t n;
-	if (get_integer(p, v, 1, 1000 * 1000, &n))
-		r->rate.per_minute = r->rate.burst = (uint32_t)n;
-}
-
-static void parse_rate_burst(struct parse *p, const json_t *v, struct rules *r)
-{
-	uint64_t n;
-	if (get_integer(p, v, 1, 1000 * 1000, &n))
-		r->rate.burst = (uint32_t)n;
-}
-
-static const char *const rate_names[] = {"callsPerMinute", "burst", NULL};
-static void parse_rate(struct parse *p, const json_t *v, struct rules *r)
-{
-	static const struct key keys[] = {{parse_rate_calls, true}, {parse_rate_burst, false}};
-	r->rate = (struct policy_rate){.rule = rule_here(p)};
-	parse_object(p, v, rate_names, keys, r);
-}
-
-/* ---- what is the broker's: require, audit ---- */
-
-static void parse_level(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)r;
-	int i = get_choice(p, v, policy_levels);
-	if (i >= 0)
-		p->g->require.isolation_level = policy_levels[i];
-}
-
-static void parse_enforced(struct parse *p, const json_t *v, struct rules *r)
-{
-	size_t n = 0;
-	(void)r;
-	if (!is_array(p, v, 1, POLICY_REQUIRE_MAX))
-		return;
-	const char **all = generation_alloc(p->g, (POLICY_REQUIRE_MAX + 1) * sizeof(*all));
-	for (size_t i = 0; i < json_array_size(v); i++) {
-		size_t before = enter_index(p, i);
-		int k = get_choice(p, json_array_get(v, i), policy_enforced);
-		if (k >= 0)
-			all[n++] = policy_enforced[k];
-		leave(p, before);
-	}
-	p->g->require.enforced = all;
-}
-
-static const char *const require_names[] = {"isolationLevel", "enforced", NULL};
-static void parse_require(struct parse *p, const json_t *v, struct rules *r)
-{
-	static const struct key keys[] = {{parse_level, false}, {parse_enforced, false}};
-	if (json_is_object(v) && json_object_size(v) == 0)
-		problem(p, "requires nothing: leave it out, or say what");
-	parse_object(p, v, require_names, keys, r);
-}
-
-/* In the order of enum audit_fsync. */
-const char *const policy_fsync[] = {"never", "interval", "always", NULL};
-
-static void parse_fsync(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)r;
-	int i = get_choice(p, v, policy_fsync);
-	if (i >= 0)
-		p->g->audit.fsync = (enum audit_fsync)i;
-}
-
-static void parse_interval(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)r;
-	(void)get_integer(p, v, 10, 60 * 1000, &p->g->audit.interval_ms);
-}
-
-static void parse_audit_max(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)r;
-	(void)get_size(p, v, MIB, 1024 * GIB, &p->g->audit.max_bytes);
-}
-
-static void parse_keep(struct parse *p, const json_t *v, struct rules *r)
-{
-	uint64_t n;
-	(void)r;
-	if (get_integer(p, v, 1, 10000, &n))
-		p->g->audit.keep = (unsigned)n;
-}
-
-static const char *const audit_names[] = {"fsync", "intervalMs", "maxBytes", "keep", NULL};
-static void parse_audit(struct parse *p, const json_t *v, struct rules *r)
-{
-	static const struct key keys[] = {{parse_fsync, false}, {parse_interval, false},
-		{parse_audit_max, false}, {parse_keep, false}};
-	struct err err;
-	size_t before = p->problems->n;
-	parse_object(p, v, audit_names, keys, r);
-	if (p->problems->n == before && audit_config_check(&p->g->audit, &err) < 0)
-		problem(p, "%s", err.text);
-}
-
-/* ---- principals ---- */
-
-static const char *const principal_names[] = {
-	"tools", "limits", "mounts", "outputs", "secrets", "rate", NULL};
-
-static void parse_principals(struct parse *p, const json_t *v, struct rules *top)
-{
-	static const struct key keys[] = {{parse_tools, false}, {parse_principal_limits, false},
-		{parse_mounts, false}, {parse_outputs, false}, {parse_secrets, false},
-		{parse_rate, false}};
-	struct generation *g = p->g;
-	const char *name;
-	json_t *m;
-	g->only_named = true;
-	if (!is_type(p, v, json_is_object(v), "an object"))
-		return;
-	if (json_object_size(v) > POLICY_PRINCIPALS_MAX) {
-		problem(p, "at most %d principals are accepted", POLICY_PRINCIPALS_MAX);
-		return;
-	}
-	g->principals = generation_alloc(g, json_object_size(v) * sizeof(*g->principals));
-	json_object_foreach ((json_t *)v, name, m) {
-		struct named_rules *named = &g->principals[g->n_principals];
-		size_t before = enter_key(p, name);
-		*named = (struct named_rules){generation_text(g, name), *top};
-		if (!*name || strlen(name) > 128)
-			problem(p, "a principal's name has 1 to 128 bytes: \"uid:1000\", or \"*\" "
-				   "for every other one");
-		parse_object(p, m, principal_names, keys, &named->rules);
-		if (strcmp(name, "*") == 0)
-			g->others = &named->rules;
-		g->n_principals++;
-		leave(p, before);
-	}
-}
-
 /* ---- the whole ---- */
-
-static void parse_version(struct parse *p, const json_t *v, struct rules *r)
-{
-	uint64_t version;
-	(void)r;
-	(void)get_integer(p, v, VERSION, VERSION, &version);
-}
-
-static void parse_schema(struct parse *p, const json_t *v, struct rules *r)
-{
-	(void)r;
-	(void)get_text(p, v);
-}
-
-/* In this order: principals begin with what the others say. */
-static const char *const file_names[] = {"$schema", "version", "require", "tools", "limits",
-	"mounts", "outputs", "secrets", "audit", "rate", "principals", NULL};
-static const struct key file_keys[] = {{parse_schema, false}, {parse_version, true},
-	{parse_require, false}, {parse_tools, false}, {parse_limits, false}, {parse_mounts, false},
-	{parse_outputs, false}, {parse_secrets, false}, {parse_audit, false}, {parse_rate, false},
-	{parse_principals, false}};
-
-const struct policy_section policy_sections[] = {{"", file_names}, {"require", require_names},
-	{"tools", tools_names}, {"limits", limits_names},
-	{"principalLimits", principal_limits_names}, {"mount", mount_names},
-	{"outputs", outputs_names}, {"secret", secret_names}, {"audit", audit_names},
-	{"rate", rate_names}, {"principal", principal_names}, {NULL, NULL}};
-
-/* What a file that says nothing allows: nothing. Limits are those of the product. */
-static void rules_nothing(struct rules *r)
-{
-	*r = (struct rules){
-		.limits = limits_default(),
-		.tools_rule = "tools",
-		.mounts_rule = "mounts",
-		.outputs = {.max_bytes = LIMIT_PRESENT_BYTES},
-		.outputs_rule = "outputs",
-	};
-}
 
 bool policy_parse_text(
 	struct generation *g, const char *text, size_t n, struct policy_problems *problems)
@@ -779,9 +271,7 @@ bool policy_parse_text(
 		.n = n,
 		.problems = problems,
 		.path = BUF_INIT(2 * KEY_PATH_MAX + 8)};
-	name_limits();
-	rules_nothing(&g->top);
-	parse_object(&p, root, file_names, file_keys, &g->top);
+	parse_file(&p, root);
 	buf_done(&p.path);
 	json_decref(root);
 	return problems->n == before;

@@ -72,10 +72,9 @@ uint64_t rates_take(
 	/* what was due under a rule that is no more cannot make it wait for longer than this one's
 	 */
 	uint64_t due_us = MIN(MAX(e->due_us, now_us), now_us + ahead_us + each_us);
-	if (due_us > now_us + ahead_us)
-		return due_us - ahead_us - now_us;
-	e->due_us = due_us + each_us;
-	return 0;
+	uint64_t wait_us = due_us > now_us + ahead_us ? due_us - ahead_us - now_us : 0;
+	e->due_us = due_us + (wait_us ? 0 : each_us);
+	return wait_us;
 }
 
 uint64_t rates_refused(struct rates *r, const char *principal, uint64_t now_us)

@@ -158,6 +158,15 @@ SEEDS = {
                                for i in range(1, 22)),
         b"\x00\xff" + b"".join(short(END, i, short_tlv(16, "no such thing"), code=i % 21) for i in range(1, 22)),
     ],
+    "policy": [bytes([len(path)]) + path.encode() + text.encode() for path, text in (
+        ("tools.allow[1]", '{"version": 1, "tools": {"allow": ["run_code.python", "files"], "images": true}}'),
+        ('principals."uid:1".limits.pids', '{"version": 1, "limits": {"memory": "512M", "sessions": 3}, "rate": {"callsPerMinute": 5,'
+         ' "burst": 2}, "principals": {"uid:1": {"limits": {"pids": 20}, "tools": {}}, "*": {"outputs": {"allow": true}}}}'),
+        ("secrets.b.exec[0]", '{"version": 1, "secrets": {"A": {"source": "env:X", "exposure": "session"}, "b": {"exec": ["/bin/p",'
+         ' "x"], "variable": "V"}, "c": {"source": "file:/etc/c"}}, "mounts": [{"path": "/a", "name": "n"}]}'),
+        ("require", '{"version": 1, "require": {"isolationLevel": "microvm", "enforced": ["pids"]}, "outputs": {"quota": "2M",'
+         ' "maxBytes": 7}, "audit": {"fsync": "interval", "intervalMs": 50, "maxBytes": "1M", "keep": 2}}'),
+        ('"\\u00e9"', '{"version": 2, "\\u00e9": {}}'))],
 }
 
 
