@@ -101,6 +101,19 @@ static int get_unsigned(const json_t *v, unsigned *ret)
 	return 0;
 }
 
+/* As realpath(3) writes it: a policy's rules compare names, so that "/allowed/../other" is none. */
+static bool is_real(const char *path)
+{
+	if (path[0] != '/')
+		return false;
+	for (const char *p = path; *p && path[1]; p += strcspn(p, "/")) {
+		size_t n = strcspn(++p, "/");
+		if (n == 0 || (n <= 2 && strncmp(p, "..", n) == 0))
+			return false;
+	}
+	return true;
+}
+
 static int decode_mounts(const json_t *all, struct front_hello *h)
 {
 	if (all && (!json_is_array(all) || json_array_size(all) > LIMIT_MOUNTS))
@@ -110,7 +123,7 @@ static int decode_mounts(const json_t *all, struct front_hello *h)
 		struct sandbox_mount *m = &h->mounts[h->n_mounts];
 		if (get_text(o, "name", 64, &m->name) < 0 ||
 			get_text(o, "source", LIMIT_PATH, &m->source) < 0 || !m->name ||
-			!m->source || m->source[0] != '/' ||
+			!m->source || !is_real(m->source) ||
 			!front_mount_name_valid(m->name, strlen(m->name)))
 			return -EPROTO;
 		for (size_t j = 0; j < h->n_mounts; j++)

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 """Attacks on the MCP surface: injected output, handles that are not one's own, arguments that are no arguments."""
 import json
+import os
+import socket
 
 import attack
 import harness
+import test_front
 
 UNKNOWN = "s-" + "0" * 32
 
@@ -164,6 +167,32 @@ class Arguments(attack.Attack):
         for params in ({"name": "run_code" * 100_000, "arguments": {}}, {"name": "run_code", "arguments": {"$ref": "#"}, "$ref": "#/params"}):
             message = self.client.request("tools/call", params).wait(10)
             self.assertLess(len(json.dumps(message)), 2000)
+
+
+class Front(attack.Attack):
+    """A program of the same user that plays a front."""
+
+    def said(self, **more):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            uid = os.geteuid()
+            os.seteuid(self.place.uid)
+            try:
+                with open(os.path.join(self.place.state, "scb", "broker.json")) as f:
+                    s.connect(json.load(f)["socket"])
+            finally:
+                os.seteuid(uid)
+            s.sendall(test_front.hello(**more))
+            return test_front.read_frame(s)[0]
+
+    def test_mounts(self):
+        """folders by names that rules could take for other ones are refused"""
+        self.assertEqual(test_front.WELCOME, self.said())
+        self.assertEqual(test_front.WELCOME, self.said(mounts=[{"name": "x", "source": "/usr/share"}]))
+        self.assertEqual(test_front.WELCOME, self.said(mounts=[{"name": "x", "source": "/usr/..share/.x/..."}]))
+        for source in ("/usr/../etc", "/usr/./share", "/usr//share", "/usr/share/", "/usr/share/.", "/usr/share/..", "//usr", "/..", "/.", "usr", "", "/" + "a/" * 3000):
+            with self.subTest(source=source[:30]):
+                self.assertEqual(test_front.REFUSED, self.said(mounts=[{"name": "x", "source": source}]))
 
 
 if __name__ == "__main__":
