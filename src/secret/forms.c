@@ -43,6 +43,34 @@ static void hand_over(struct form *f, form_fn fn, void *user)
 	f->n = 0;
 }
 
+/* The same in lines, as programs print what is long; one that fits on a line has no such form. */
+static void hand_over_lines(const struct form *f, size_t width, form_fn fn, void *user)
+{
+	if (f->n <= width)
+		return;
+	size_t room = f->n + f->n / width, n = 0;
+	uint8_t *p = xmalloc(room);
+	for (size_t i = 0; i < f->n; i++) {
+		if (i && i % width == 0)
+			p[n++] = '\n';
+		p[n++] = f->p[i];
+	}
+	fn(user, p, n);
+	explicit_bzero(p, room);
+	free(p);
+}
+
+static void each_hex(struct form *f, const uint8_t *p, size_t n, form_fn fn, void *user)
+{
+	for (int upper = 0; upper < 2; upper++) {
+		for (size_t i = 0; i < n; i++)
+			put_hex(f, p[i], upper);
+		if (!upper)
+			hand_over_lines(f, 60, fn, user); /* xxd -p */
+		hand_over(f, fn, user);
+	}
+}
+
 /* ---- base64 ---- */
 
 /* The 6 bits from bit on of a value that stands after skip bytes and before last; what is beyond is
@@ -77,6 +105,17 @@ static void put_base64(
 			: v == 62 ? (url ? '-' : '+')
 			: url     ? '_'
 				  : '/');
+	}
+}
+
+/* Alone, in lines: RFC 2045 and base64(1) have 76 characters, PEM 64. */
+static void each_base64_in_lines(struct form *f, const uint8_t *p, size_t n, form_fn fn, void *user)
+{
+	for (int newline = 0; newline < 2; newline++) {
+		put_base64(f, p, n, 0, false, true, newline ? '\n' : -1);
+		hand_over_lines(f, 76, fn, user);
+		hand_over_lines(f, 64, fn, user);
+		f->n = 0;
 	}
 }
 
@@ -208,6 +247,33 @@ static void each_json(struct form *f, const uint8_t *p, size_t n, form_fn fn, vo
 	hand_over(f, fn, user);
 }
 
+/* ---- HTML ---- */
+
+static void put_html(struct form *f, uint8_t c, const char *quote, const char *apostrophe)
+{
+	const char *name = c == '&'    ? "&amp;"
+			   : c == '<'  ? "&lt;"
+			   : c == '>'  ? "&gt;"
+			   : c == '"'  ? quote
+			   : c == '\'' ? apostrophe
+				       : NULL;
+	if (!name)
+		put(f, c);
+	for (; name && *name; name++)
+		put(f, (uint8_t)*name);
+}
+
+static void each_html(struct form *f, const uint8_t *p, size_t n, form_fn fn, void *user)
+{
+	static const char *const quotes[][2] = {{NULL, NULL}, {"&quot;", NULL},
+		{"&quot;", "&#x27;"}, {"&quot;", "&#39;"}, {"&#34;", "&#39;"}};
+	for (size_t k = 0; k < ARRAY_SIZE(quotes); k++) {
+		for (size_t i = 0; i < n; i++)
+			put_html(f, p[i], quotes[k][0], quotes[k][1]);
+		hand_over(f, fn, user);
+	}
+}
+
 void forms_each(const uint8_t *value, size_t n, form_fn fn, void *user)
 {
 	size_t room = GROWTH * (n + 1);
@@ -219,14 +285,12 @@ void forms_each(const uint8_t *value, size_t n, form_fn fn, void *user)
 		fn(user, repaired.data, repaired.len);
 		explicit_bzero(repaired.data, repaired.len);
 	}
-	for (int upper = 0; upper < 2; upper++) {
-		for (size_t i = 0; i < n; i++)
-			put_hex(&f, value[i], upper);
-		hand_over(&f, fn, user);
-	}
+	each_hex(&f, value, n, fn, user);
 	each_base64(&f, value, n, fn, user);
+	each_base64_in_lines(&f, value, n, fn, user);
 	each_percent(&f, value, n, fn, user);
 	each_json(&f, value, n, fn, user);
+	each_html(&f, value, n, fn, user);
 	explicit_bzero(f.p, room);
 	free(f.p);
 }

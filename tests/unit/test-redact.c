@@ -80,6 +80,12 @@ static void forms_are_those_of_encoders(void **state)
 	has_form("caf\xC3\xA9 \xF0\x9F\x98\x80!", "caf\\u00E9 \\uD83D\\uDE00!");
 	has_form("a<b>&c'd", "a\\u003cb\\u003e\\u0026c'd");
 	has_form("a<b>&c'd", "a\\u003Cb\\u003E\\u0026c\\u0027d");
+	has_form("a<b>&c'd\"", "a&lt;b&gt;&amp;c'd\"");
+	has_form("a<b>&c'd\"", "a&lt;b&gt;&amp;c&#x27;d&quot;");
+	has_form("0123456789012345678901234567890123456789012345678901234567",
+		"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2\nNw");
+	has_form("012345678901234567890123456789012",
+		"303132333435363738393031323334353637383930313233343536373839\n303132");
 	has_form("password", "\\u0070\\u0061\\u0073\\u0073\\u0077\\u006f\\u0072\\u0064");
 	has_form("password", "\\u0070\\u0061\\u0073\\u0073\\u0077\\u006F\\u0072\\u0064");
 }
