@@ -10,7 +10,7 @@ import harness
 
 TOKEN = "q7/Z+9=k\"wé\\<e>Rm2"
 DIGITS = "4711081547110816"
-KEY = "-----BEGIN KEY-----\nMIIEow/abc+def\nZZ9yxw==\n-----END KEY-----"
+KEY = "-----BEGIN KEY-----\nMIIEow/abc+defghijklmnopqrstuvwxyz\nZZ9yxw==\n-----END KEY-----"
 SECRETS = {"token": TOKEN, "digits": DIGITS, "key": KEY}
 # What code inside needs to have them.
 ENV = "import os; T, D, K = (os.environ[n] for n in ('TOKEN', 'DIGITS', 'KEY'))\n"
@@ -29,6 +29,8 @@ def forms(value):
         last = (before + len(raw)) * 8 // 6
         for encode in base64.b64encode, base64.urlsafe_b64encode:
             found.add(encode(b"\0" * before + raw + b"\0" * 3).decode()[first:last])
+    found.update(line for line in base64.encodebytes(raw).decode().split("\n") if len(line) > 8)
+    found.update(raw.hex()[i:i + 60] for i in range(0, 2 * len(raw), 60) if len(raw.hex()[i:]) > 8)
     return found
 
 
@@ -77,11 +79,12 @@ class Redaction(harness.Case):
         key = cls.place.file(os.path.join(cls.place.home, "key"), KEY.encode())
         os.chmod(key, 0o600)
         cls.policy_path = os.path.join(cls.place.home, "policy.json")
-        cls.policy({
+        cls.secrets = {
             "token": {"source": "env:HOST_TOKEN", "exposure": "session", "variable": "TOKEN"},
             "digits": {"source": "env:HOST_DIGITS", "exposure": "session", "variable": "DIGITS"},
             "key": {"source": "file:" + key, "exposure": "session", "variable": "KEY"},
-        })
+        }
+        cls.policy(cls.secrets)
         cls.SERVE = ("--policy", cls.policy_path)
         cls.broker()
 
@@ -129,6 +132,9 @@ class Redaction(harness.Case):
         r = self.sh("printf '%s\\n' \"$TOKEN\"; printf '%s' \"$TOKEN\" | base64; printf '%s' \"$TOKEN\" | od -An -v -tx1 | tr -d ' \\n'")
         self.assertDone(r)
         self.assertTrue(r.stdout.startswith(MASK + "\n"), str(r))
+        r = self.sh("printf '%s' \"$KEY\" | base64; printf '%s' \"$KEY\" | base64 -w 64; printf '%s' \"$KEY\" | od -An -v -tx1 | tr -d ' \\n' | fold -w 60")
+        self.assertDone(r)
+        self.assertEqual({"*", "=", "\n"}, set(r.stdout) | set("=\n"), str(r))
 
     def test_nothing_else_is_masked(self):
         r = self.py("print('q7/Z+9 is no secret, nor is 47110815')")
@@ -354,6 +360,27 @@ class Redaction(harness.Case):
         self.assertFalse(packed.is_error, str(packed))
         details = [e.get("detail") for e in self.place.audit() if e["event"] == "file.present"]
         self.assertEqual([None, "not looked into: gzip"], details[-2:])
+
+    def test_presented_before_it_was_known(self):
+        late = "late-secret-4f8a9b"
+        self.assertDone(self.py(f"open('l.txt', 'w').write('a' * 9 + '{late}' + 'x')\nopen('l.bin', 'wb').write(b'\\xff\\0{late}')\nopen('{late}.md', 'w').write('x')"))
+        uris = [self.client.tool("present_output", path=p).uri for p in ("l.txt", "l.bin", late + ".md")]
+        path = self.place.file(os.path.join(self.place.home, "late"), late.encode())
+        os.chmod(path, 0o600)
+        self.policy({**self.secrets, "late": {"source": "file:" + path}})
+        try:
+            masked = "a" * 9 + "*" * len(late) + "x"
+
+            def read(uri, query=""):
+                return self.client.request("resources/read", {"uri": uri + query})
+
+            self.assertTrue(harness.until(lambda: read(uris[0]).result()["contents"][0]["text"] == masked, 10))
+            pieces = (read(uris[0], f"?offset={i}&length=1").result() for i in range(len(masked)))
+            self.assertEqual(masked, "".join(p["contents"][0]["text"] for p in pieces))
+            self.assertIn("the secret late stands in this file", read(uris[1]).error()["message"])
+            self.assertNotIn(late, json.dumps(self.client.request("resources/list").result()))
+        finally:
+            self.policy(self.secrets)
 
     # -- what is kept
 
