@@ -20,6 +20,13 @@ static const char help[] =
 	"one;\n"
 	"                                --principal P (list, close): only those of P, say "
 	"uid:1000\n"
+	"  scb audit verify [FILE…]      is the log what brokers wrote? Exit status 1: it is not\n"
+	"                                (docs/audit.md); --anchor SEQ:HASH: and is that line "
+	"there?\n"
+	"  scb audit tail [-n N] [-f]    its last lines; --event E (session.*), --session, "
+	"--tool,\n"
+	"                                --principal, --since TIME choose, --json: as they are\n"
+	"  scb audit export --ocsf       its lines as events of OCSF, one a line\n"
 	"  scb policy show               the rules that hold, as a policy file (docs/policy.md)\n"
 	"  scb policy check [FILE]       what is wrong with it, by line, column and key\n"
 	"  scb policy explain TOOL       may it be called, and which rule says so; or "
@@ -73,6 +80,7 @@ static const struct command {
 	{"sessions", cli_sessions},
 	{"broker", cli_broker}, /* for start.c alone: not in the help */
 	{"policy", cli_policy},
+	{"audit", cli_audit},
 	{"doctor", cli_doctor},
 };
 

@@ -88,6 +88,9 @@ class Day:
             if client.faults:
                 raise AssertionError(f"no protocol: {client.faults[:3]}")
             self.audit = scenarios.normal_audit(self.place.audit(), self.place.top)
+            verified = self.place.scb("audit", "verify")
+            if verified.returncode != 0:
+                raise AssertionError(f"audit verify: {verified.stdout}{verified.stderr}")
         finally:
             self.over = True
             pool.shutdown()
