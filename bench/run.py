@@ -11,6 +11,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 import peer  # noqa: E402
+import policy  # noqa: E402
 import redact  # noqa: E402
 import report  # noqa: E402
 import scb  # noqa: E402
@@ -32,6 +33,7 @@ GROUPS = {
     "output": space.output,
     "size": space.size,
     "redact": redact.redact,
+    "policy": policy.policy,
 }
 
 
