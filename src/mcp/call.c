@@ -143,9 +143,8 @@ void call_tell_secrets(struct call *c, const struct session *s)
 	for (size_t i = 0; i < n; i++)
 		if (list[i].why[0])
 			call_print(c,
-				"Note: the variable %s is not set in this session, since the "
-				"secret "
-				"\"%s\" is not available: %s\n",
+				"Note: the variable %s (secret \"%s\") is not set in this "
+				"session: %s\n",
 				list[i].variable, list[i].name, list[i].why);
 }
 
