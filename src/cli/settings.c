@@ -1,6 +1,7 @@
 /* settings.c: see settings.h. */
 #include "cli/settings.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,14 +123,52 @@ const struct option_def settings_options[] = {
 	{0},
 };
 
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Code must not read the keys of sandboxes and of the audit log, whoever owns the files. */
+static int check_mounts(const struct settings *s, struct err *err)
+{
+	_cleanup_free_ char *state = NULL, *key = NULL;
+	if (s->n_mounts == 0)
+		return 0;
+	int r = paths_state(s->state, &state, err);
+	if (r == 0)
+		r = paths_audit_key(&key, err);
+	if (r < 0)
+		return r;
+	_cleanup_free_ char *real_state = realpath(state, NULL), *real_key = realpath(key, NULL);
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		const struct sandbox_mount *m = &s->mounts[i];
+		const char *found = real_state && (is_below(real_state, m->source) ||
+							  is_below(m->source, real_state))
+					    ? real_state
+				    : is_below(real_key ? real_key : key, m->source) ? key
+										     : NULL;
+		if (found)
+			return err_set(err, ERR_INVALID_ARGUMENT, EPERM,
+				"mount %s: scb's own files (%.200s) would be shown with %.200s; "
+				"mount "
+				"the folders in it that are needed",
+				m->name, found, m->source);
+	}
+	return 0;
+}
+
 int settings_check(const struct settings *s, struct err *err)
 {
+	int r = check_mounts(s, err);
+	if (r < 0)
+		return r;
 	_cleanup_free_ char *own = paths_policy();
 	if (s->policy || (own && access(own, F_OK) == 0))
 		return 0; /* the broker will see */
 	const struct policy_source src = {.limits = s->limits, .n_limits = s->n_limits};
 	struct policy *p = NULL;
-	int r = policy_open(&src, &p, NULL, err);
+	r = policy_open(&src, &p, NULL, err);
 	policy_free(p);
 	return r;
 }

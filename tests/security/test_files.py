@@ -372,6 +372,28 @@ class Mounts(unittest.TestCase):
             client.close()
         self.assertEqual([], client.faults)
 
+    def test_own_files(self):
+        """a folder with scb's state or keys in it, above it or below it, is not mounted"""
+        place = harness.Place()
+        place.serve("--solo").close()  # makes them
+        state = os.path.join(place.state, "scb")
+        link = os.path.join(place.top, "link")
+        os.symlink(place.home, link)
+        elsewhere = place.folder("elsewhere")
+        for folder, arguments in ((place.home, []), (place.state, []), (state, []), (os.path.join(state, "store"), []), (place.top, []), ("/", []),
+                                  (link, []), (os.path.join(place.home, ".config"), []), (elsewhere, ["--state", os.path.join(elsewhere, "s")])):
+            for more in ([], ["--solo"]):
+                with self.subTest(folder=folder, more=more):
+                    if not os.path.isdir(folder):
+                        os.makedirs(folder)
+                        os.chown(folder, place.uid, place.uid)
+                    done = place.scb("serve", "--mount", "m=" + folder, *arguments, *more)
+                    self.assertEqual((64, ""), (done.returncode, done.stdout), done.stderr)
+                    self.assertIn("scb's own files", done.stderr)
+        good = place.folder("home", "state-of-mine")
+        os.chmod(good, 0o755)
+        self.assertEqual(0, place.scb("serve", "--solo", "--mount", "m=" + good).returncode)
+
     def test_swapped(self):
         """a mounted folder in whose place a link was put later is not followed, however fast it is swapped"""
         place = harness.Place()
