@@ -13,18 +13,20 @@
 struct naive_forms {
 	struct {
 		uint8_t *p;
-		size_t n, owner;
+		size_t n;
 	} forms[4096];
-	size_t n, owner, longest;
+	size_t n, longest;
 };
 
 static inline void naive_add(void *user, const uint8_t *p, size_t n)
 {
 	struct naive_forms *f = user;
+	for (size_t i = 0; i < f->n; i++)
+		if (f->forms[i].n == n && memcmp(f->forms[i].p, p, n) == 0)
+			return;
 	CHECK(f->n < ARRAY_SIZE(f->forms));
 	f->forms[f->n].p = xmemdup(p, n);
-	f->forms[f->n].n = n;
-	f->forms[f->n++].owner = f->owner;
+	f->forms[f->n++].n = n;
 	f->longest = MAX(f->longest, n);
 }
 
@@ -34,7 +36,6 @@ static inline struct naive_forms *naive_new(struct secret_value *const *values, 
 	for (size_t i = 0; i < n; i++) {
 		size_t len;
 		const uint8_t *p = secret_value_bytes(values[i], &len);
-		f->owner = i;
 		forms_each(p, len, naive_add, f);
 	}
 	return f;

@@ -88,12 +88,15 @@ static void on_found(void *user, const struct exec_found *f, const struct err *e
 
 /* ---- where secrets are known ----
  *
- * The agent would find what it must not: a part of a secret, guessed letter by letter. So the text
- * is read and masked here, window by window, and the masked one is searched. */
+ * The agent would find what it must not: a part of a secret, guessed letter by letter. So it is
+ * only asked where the pattern could be; what stands there is read and masked here, and the masked
+ * text is searched. (A pattern with a star can be where the agent finds none: then all is read.) */
 
 /* Of a hit's line, before the hit and from it on: as the agent tells them. */
 #define LINE_BEFORE 200
 #define LINE_AFTER  300
+/* Looked through at once where the agent has found something. */
+#define WINDOW (32 * KIB)
 
 struct search {
 	struct exec_found found;
@@ -101,8 +104,10 @@ struct search {
 	uint64_t at, limit;
 	uint64_t from; /* where the window begins */
 	uint64_t read; /* so far: an agent keeps no more than LIMIT_SPOOL_… of each stream */
+	size_t asked;  /* its size at most */
 	const char *pattern;
 	size_t n_pattern;
+	bool with_star;
 };
 
 static void search_free(void *state)
@@ -150,7 +155,21 @@ static size_t look_through(struct search *q, struct window *w, size_t at, size_t
 	return at;
 }
 
+static void next_window(struct call *c);
 static void ask(struct call *c, bool with_before);
+
+/* Nothing more in this stream. */
+static void next_stream(struct call *c)
+{
+	struct search *q = c->state;
+	if (q->channel == q->last) {
+		on_found(c, &q->found, NULL);
+		return;
+	}
+	q->channel = q->last;
+	q->at = 0;
+	next_window(c);
+}
 
 static void on_window(void *user, struct exec_read *r, const struct err *err)
 {
@@ -169,7 +188,7 @@ static void on_window(void *user, struct exec_read *r, const struct err *err)
 	}
 	uint64_t end = r->offset + n;
 	q->read += n;
-	bool ended = end <= q->at || (n < LIMIT_READ_TEXT && end >= r->total) ||
+	bool ended = end <= q->at || (n < q->asked && end >= r->total) ||
 		     q->read > 4 * (LIMIT_SPOOL_HEAD + LIMIT_SPOOL_TAIL);
 	_cleanup_free_ uint8_t *raw = xmemdup(n ? r->bytes.data : (uint8_t *)"", n);
 	struct redact_hits hits = {0};
@@ -178,7 +197,7 @@ static void on_window(void *user, struct exec_read *r, const struct err *err)
 
 	/* what is near the end of a full window is seen better in the next one */
 	size_t near = MAX(redactor_reach(redacting.redactor), q->n_pattern + LINE_AFTER);
-	size_t whole = n < LIMIT_READ_TEXT ? n : n - MIN(n, near);
+	size_t whole = n < q->asked ? n : n - MIN(n, near);
 	struct window w = {r->bytes.data, raw, n, false};
 	q->from = r->offset;
 	size_t at = (size_t)(MAX(q->at, r->offset) - r->offset);
@@ -189,29 +208,51 @@ static void on_window(void *user, struct exec_read *r, const struct err *err)
 	redact_hits_done(&hits);
 
 	q->found.more = q->found.n == q->limit;
-	if (!q->found.more && ended) {
-		if (q->channel == q->last) {
-			on_found(c, &q->found, NULL);
-			return;
-		}
-		q->channel = q->last;
-		q->at = 0;
-	}
 	q->found.next_channel = q->channel;
 	q->found.next_offset = q->at;
 	if (q->found.more)
 		on_found(c, &q->found, NULL);
+	else if (ended)
+		next_stream(c);
 	else
-		ask(c, true);
+		next_window(c);
 }
 
 static void ask(struct call *c, bool with_before)
 {
 	struct search *q = c->state;
-	uint64_t before = MAX(redactor_reach(call_redacting(c).redactor), LINE_BEFORE);
+	size_t reach = redactor_reach(call_redacting(c).redactor);
+	uint64_t before = MAX(reach, LINE_BEFORE);
 	q->from = q->at - (with_before ? MIN(q->at, before) : 0);
-	c->op = exec_read(session_exec(c->session), c->job, q->channel, q->from, LIMIT_READ_TEXT,
-		on_window, c);
+	q->asked = q->with_star ? LIMIT_READ_TEXT : WINDOW + 2 * reach;
+	c->op = exec_read(
+		session_exec(c->session), c->job, q->channel, q->from, q->asked, on_window, c);
+}
+
+/* Where the pattern is next, in the text as it is. */
+static void on_candidate(void *user, const struct exec_found *f, const struct err *err)
+{
+	struct call *c = user;
+	struct search *q = c->state;
+	c->op = NULL;
+	if (err) {
+		call_fail(c, err);
+	} else if (f->n == 0 || f->hits[0].offset < q->at) {
+		next_stream(c);
+	} else {
+		q->at = f->hits[0].offset;
+		ask(c, true);
+	}
+}
+
+static void next_window(struct call *c)
+{
+	struct search *q = c->state;
+	if (q->with_star)
+		ask(c, true);
+	else
+		c->op = exec_search(session_exec(c->session), c->job, q->channel, q->at, q->pattern,
+			1, on_candidate, c);
 }
 
 static void search_masked(struct call *c, uint64_t limit)
@@ -226,7 +267,8 @@ static void search_masked(struct call *c, uint64_t limit)
 	q->limit = limit;
 	q->pattern = args_text(c->args, "pattern");
 	q->n_pattern = strlen(q->pattern);
-	ask(c, true);
+	q->with_star = strchr(q->pattern, '*');
+	next_window(c);
 }
 
 void job_search(struct call *c)
