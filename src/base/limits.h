@@ -47,6 +47,19 @@
 #define LIMIT_HTTP_HEAD (32 * KIB)
 /* Fields of one head; browsers behind proxies send some 30. */
 #define LIMIT_HTTP_FIELDS 100
+/* One request's body: a line of MCP over stdio may be as long. */
+#define LIMIT_HTTP_BODY LIMIT_MCP_LINE
+/* Answers that a peer has not taken yet, above which it is cut off: nine of the largest. */
+#define LIMIT_HTTP_OUT_QUEUE (8 * MIB)
+/* Connections at once; each costs some 2 KiB when idle, and a descriptor. */
+#define LIMIT_HTTP_CONNECTIONS 16384
+/* Absolute, from the first byte of a head to its last; of a body; of one write of 256 KiB that the
+ * peer takes. */
+#define LIMIT_HTTP_HEAD_MS  (10 * 1000)
+#define LIMIT_HTTP_BODY_MS  (60 * 1000)
+#define LIMIT_HTTP_STALL_MS (60 * 1000)
+/* A connection on which nothing is asked; browsers and proxies keep theirs for a minute or two. */
+#define LIMIT_HTTP_IDLE_MS (120 * 1000)
 
 /* ---- fronts ---- */
 /* Connections to one broker at once: every host of a user, and commands; each costs some 10 KiB. */

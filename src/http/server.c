@@ -1,0 +1,105 @@
+/* server.c: see server.h. */
+#include "http/conn.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+
+#define BACKLOG 512
+
+void http_server_handle_closed(struct http_server *s)
+{
+	if (--s->n_handles > 0)
+		return;
+	void (*done)(void *user) = s->done;
+	void *user = s->done_user;
+	free(s);
+	if (done)
+		done(user);
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+	http_server_handle_closed(h->data);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+	if (status < 0)
+		log_warning("a connection could not be taken: %s", uv_strerror(status));
+	else
+		http_conn_accept(listener->data);
+}
+
+static int address_of(const char *host, uint16_t port, struct sockaddr_storage *ret)
+{
+	int r = uv_ip4_addr(host, port, (struct sockaddr_in *)ret);
+	return r < 0 ? uv_ip6_addr(host, port, (struct sockaddr_in6 *)ret) : r;
+}
+
+int http_server_new(const struct http_server_config *config, const char *host, uint16_t port,
+	struct http_server **ret, struct err *err)
+{
+	struct sockaddr_storage a = {0};
+	if (address_of(host, port, &a) < 0)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"\"%.60s\" is no numeric IPv4 or IPv6 address", host);
+	struct http_server *s = xcalloc(1, sizeof(*s));
+	s->config = *config;
+	list_init(&s->conns);
+	(void)uv_tcp_init(config->loop, &s->listener);
+	s->listener.data = s;
+	s->n_handles = 1;
+	int r = uv_tcp_bind(&s->listener, (struct sockaddr *)&a, 0);
+	if (r == 0)
+		r = uv_listen((uv_stream_t *)&s->listener, BACKLOG, on_connection);
+	if (r < 0) {
+		http_server_close(s, NULL, NULL);
+		return err_set(err, ERR_IO, -r, "cannot listen on %.60s port %u: %s", host, port,
+			uv_strerror(r));
+	}
+	*ret = s;
+	return 0;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+	struct sockaddr_storage a;
+	int size = sizeof(a);
+	if (uv_tcp_getsockname(&s->listener, (struct sockaddr *)&a, &size) < 0)
+		return 0;
+	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
+					     : ((struct sockaddr_in *)&a)->sin_port);
+}
+
+size_t http_server_connections(const struct http_server *s)
+{
+	return s->n_conns;
+}
+
+/* Closing one may, by its user, close others, but opens none. */
+static void each_conn(struct http_server *s, void (*fn)(struct list *node))
+{
+	for (struct list *at = s->conns.next, *next; at != &s->conns; at = next) {
+		next = at->next;
+		fn(at);
+	}
+}
+
+void http_server_drain(struct http_server *s)
+{
+	s->draining = true;
+	each_conn(s, http_conn_drain);
+}
+
+void http_server_close(struct http_server *s, void (*done)(void *user), void *user)
+{
+	CHECK(!s->closing);
+	s->closing = s->draining = true;
+	s->done = done;
+	s->done_user = user;
+	while (!list_empty(&s->conns))
+		http_conn_close(s->conns.next);
+	uv_close((uv_handle_t *)&s->listener, on_listener_closed);
+}

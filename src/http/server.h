@@ -1,0 +1,67 @@
+/* server.h: an HTTP/1.1 server on a libuv loop: connections, deadlines, limits. What is asked and
+ * answered is for its user; requests of one connection come one after the other.
+ *
+ * Limits: LIMIT_HTTP_* of base/limits.h. A malformed request is answered with its status and the
+ * connection closed. Deadlines are absolute: a peer that sends or reads slowly gains nothing by
+ * sending or reading a byte now and then. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/err.h"
+#include "http/parse.h"
+
+struct http_server;
+struct http_exchange; /* one request and its answer */
+
+struct http_server_config {
+	uv_loop_t *loop;
+	void *user;
+	/* A head has come. Not 0: that status is answered and the connection closed, before the
+	 * body is read. May answer by itself (http_answer()) and return 0: the body is read and
+	 * thrown away. */
+	unsigned (*head)(void *user, struct http_exchange *x);
+	/* The request is whole. Answered now or later, from the loop. */
+	void (*request)(void *user, struct http_exchange *x);
+	/* The peer has gone, or the server closes, after request() and before the answer was whole:
+	 * x is gone with this call. */
+	void (*gone)(void *user, struct http_exchange *x);
+};
+
+/* host: a numeric IPv4 or IPv6 address; port 0: any. Listens at once. ERR_IO with words. */
+int http_server_new(const struct http_server_config *config, const char *host, uint16_t port,
+	struct http_server **ret, struct err *err) MUST_CHECK;
+uint16_t http_server_port(const struct http_server *s);
+size_t http_server_connections(const struct http_server *s);
+/* No more connections; those that are idle are closed, the others with their answer. */
+void http_server_drain(struct http_server *s);
+/* Closes everything, with gone() for whatever is open; done (may be NULL) from a later turn. */
+void http_server_close(struct http_server *s, void (*done)(void *user), void *user);
+
+/* ---- an exchange: valid from head() to the end of its answer or gone() ---- */
+
+const struct http_head *http_head(const struct http_exchange *x);
+/* From request() on. */
+const void *http_body(const struct http_exchange *x, size_t *ret_n);
+/* "127.0.0.1:54321" */
+const char *http_peer(const struct http_exchange *x);
+void http_set_data(struct http_exchange *x, void *data);
+void *http_data(const struct http_exchange *x);
+
+/* The whole answer. type: its Content-Type, NULL: no body. fields: further ones, whose values hold
+ * no control characters. To a HEAD request the body is not sent, its length is. */
+void http_answer(struct http_exchange *x, unsigned status, const char *type,
+	const struct http_field *fields, size_t n_fields, const void *body, size_t n);
+/* An answer in pieces: the head, with length bytes to come or (HTTP_UNKNOWN) as many as there will
+ * be. */
+#define HTTP_UNKNOWN UINT64_MAX
+void http_begin(struct http_exchange *x, unsigned status, const char *type,
+	const struct http_field *fields, size_t n_fields, uint64_t length);
+/* Copies. */
+void http_write(struct http_exchange *x, const void *p, size_t n);
+/* Bytes that the peer has not taken yet. */
+size_t http_queued(const struct http_exchange *x);
+/* Called once when http_queued() has come below half a megabyte again; NULL: nobody. */
+void http_on_drained(struct http_exchange *x, void (*fn)(void *user, struct http_exchange *x));
+void http_end(struct http_exchange *x);
+const char *http_reason(unsigned status);
