@@ -38,7 +38,8 @@ struct conn {
 	uv_shutdown_t shutdown;
 	unsigned handles;
 	enum phase phase;
-	bool reading, writing, advancing, continued;
+	bool reading, writing, advancing;
+	bool broken; /* to be closed, from a later turn */
 	struct http_parser *parser;
 	struct http_exchange x;
 	struct buf body, ahead, out, in_flight;
@@ -106,13 +107,20 @@ static size_t queued(const struct conn *c)
 	return c->out.len + c->in_flight.len;
 }
 
+/* Never at once: who writes is in the middle of something. */
+static void break_off(struct conn *c)
+{
+	c->broken = true;
+	wait_at_most(c, 0);
+}
+
 static void put(struct conn *c, const void *p, size_t n)
 {
-	if (c->phase == CLOSED || n == 0)
+	if (c->phase == CLOSED || c->broken || n == 0)
 		return;
 	if (n > LIMIT_HTTP_OUT_QUEUE - MIN(queued(c), LIMIT_HTTP_OUT_QUEUE) ||
 		buf_append(&c->out, p, n) < 0)
-		conn_close(c); /* it has not read for long */
+		break_off(c); /* it has not read for long */
 }
 
 static void on_shut(uv_shutdown_t *r, int status)
@@ -165,13 +173,13 @@ static void on_written(uv_write_t *w, int status)
 
 static void flush(struct conn *c)
 {
-	if (c->writing || c->out.len == 0 || c->phase == CLOSED)
+	if (c->writing || c->out.len == 0 || c->phase == CLOSED || c->broken)
 		return;
 	size_t n = MIN(c->out.len, WRITE_PIECE);
 	uv_buf_t b = uv_buf_init((char *)c->out.data, (unsigned)n);
 	int done = uv_try_write((uv_stream_t *)&c->tcp, &b, 1);
 	if (done < 0 && done != UV_EAGAIN) {
-		conn_close(c);
+		break_off(c);
 		return;
 	}
 	if (done > 0)
@@ -188,7 +196,7 @@ static void flush(struct conn *c)
 	c->write.data = c;
 	c->writing = uv_write(&c->write, (uv_stream_t *)&c->tcp, &b, 1, on_written) == 0;
 	if (!c->writing)
-		conn_close(c);
+		break_off(c);
 	else
 		wait_at_most(c, LIMIT_HTTP_STALL_MS);
 }
@@ -452,7 +460,7 @@ static void advance(struct conn *c)
 	if (c->advancing)
 		return;
 	c->advancing = true;
-	for (bool more = true; more && c->phase != CLOSED;) {
+	for (bool more = true; more && c->phase != CLOSED && !c->broken;) {
 		more = false;
 		struct http_exchange *x = &c->x;
 		if (c->phase == ANSWERING && x->ended && !x->close && queued(c) < DRAINED) {
@@ -465,7 +473,7 @@ static void advance(struct conn *c)
 		}
 	}
 	c->advancing = false;
-	if (c->phase == CLOSED)
+	if (c->phase == CLOSED || c->broken)
 		return;
 	if (c->phase == ANSWERING && c->x.ended && c->x.close && queued(c) == 0)
 		linger(c);
@@ -502,7 +510,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b)
 static void on_timer(uv_timer_t *t)
 {
 	struct conn *c = t->data;
-	if (c->phase == READING && http_parser_begun(c->parser))
+	if (!c->broken && c->phase == READING && http_parser_begun(c->parser))
 		refuse(c, 408, "the request took too long to arrive");
 	else
 		conn_close(c);

@@ -77,6 +77,26 @@ int mcp_envelope_read(const char *method, const json_t *params, struct mcp_envel
 	return 0;
 }
 
+const char *mcp_envelope_version(const json_t *params)
+{
+	return json_string_value(
+		json_object_get(json_object_get(params, "_meta"), META "protocolVersion"));
+}
+
+/* Versions are dates: their order is that of their texts. */
+bool mcp_version_is_modern(const char *version)
+{
+	return strcmp(version, MODERN_VERSION) >= 0;
+}
+
+bool mcp_version_is_legacy(const char *version)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(legacy_versions); i++)
+		if (strcmp(legacy_versions[i], version) == 0)
+			return true;
+	return false;
+}
+
 json_t *mcp_initialize_result(const char *requested_version)
 {
 	const char *version = legacy_versions[0];

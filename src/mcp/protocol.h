@@ -16,6 +16,12 @@ struct mcp_envelope {
 int mcp_envelope_read(const char *method, const json_t *params, struct mcp_envelope *ret,
 	struct jsonrpc_error *ret_error) MUST_CHECK;
 
+/* The version that params._meta names, as it stands there; NULL: none, or no string. */
+const char *mcp_envelope_version(const json_t *params);
+/* 2026-07-28 or later, known or not; one of those with initialize that are known. */
+bool mcp_version_is_modern(const char *version);
+bool mcp_version_is_legacy(const char *version);
+
 /* The results of the two ways to begin. */
 json_t *mcp_initialize_result(const char *requested_version);
 json_t *mcp_discover_result(void);

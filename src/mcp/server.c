@@ -196,6 +196,11 @@ static const struct method *find_method(const char *name, bool modern)
 	return NULL;
 }
 
+bool mcp_is_method(const char *name, bool modern)
+{
+	return strcmp(name, "tools/call") == 0 || find_method(name, modern);
+}
+
 /* ---- messages ---- */
 
 static struct call *find_call(struct mcp_conn *c, const json_t *id)
@@ -286,14 +291,19 @@ void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *message)
 		conn_error(c, message->number, &e);
 		return;
 	}
-	if (m.kind == JSONRPC_REQUEST) {
-		on_request(c, message, &m);
-	} else if (m.kind == JSONRPC_NOTIFICATION) {
-		on_notification(c, message->number, &m);
-	} else { /* a response: this server asks nothing */
-		conn_done(c, message->number);
-	}
+	mcp_conn_parsed(c, message, &m);
 	jsonrpc_msg_done(&m);
+}
+
+void mcp_conn_parsed(
+	struct mcp_conn *c, const struct mcp_message *message, const struct jsonrpc_msg *m)
+{
+	if (m->kind == JSONRPC_REQUEST)
+		on_request(c, message, m);
+	else if (m->kind == JSONRPC_NOTIFICATION)
+		on_notification(c, message->number, m);
+	else /* a response: this server asks nothing */
+		conn_done(c, message->number);
 }
 
 /* ---- life ---- */

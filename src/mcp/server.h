@@ -31,6 +31,7 @@ struct mcp_config {
 	const struct err *no_outputs; /* … for this reason, which tools then answer */
 };
 
+struct jsonrpc_msg;
 struct mcp_server;
 struct mcp_conn;
 
@@ -63,6 +64,10 @@ struct mcp_message {
 	struct delivery delivery;
 };
 void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *m);
+/* The same of a message that was parsed already (message->p is not looked at). */
+void mcp_conn_parsed(
+	struct mcp_conn *c, const struct mcp_message *message, const struct jsonrpc_msg *m);
+bool mcp_is_method(const char *name, bool modern);
 /* The peer has gone: what runs is cancelled, but for keyed calls; nothing is sent any more. For a
  * hand-over nothing is closed: the process ends, and the next one is given the messages again. */
 void mcp_conn_close(struct mcp_conn *c);

@@ -1,0 +1,471 @@
+/* http.c: see http.h. */
+#include "mcp/http.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/list.h"
+#include "http/server.h"
+#include "mcp/server.h"
+#include "session/session.h"
+#include "wire/sha256.h"
+
+/* Proxies and browsers close a stream on which nothing comes for a minute. */
+#define KEEP_ALIVE_MS 15000
+/* Of a request: its number for the transport. */
+#define REQUEST 1
+
+static const char type_json[] = "application/json", type_stream[] = "text/event-stream";
+
+struct token {
+	uint8_t digest[SHA256_SIZE]; /* compared instead of the token: of one length */
+	char *principal;
+};
+
+struct mcp_http {
+	uv_loop_t *loop;
+	struct mcp_server *server;
+	struct session_profile profile;
+	const struct err *no_provider;
+	struct token *tokens;
+	size_t n_tokens;
+	char *anyone;
+	struct httprules_allowed allowed; /* copied */
+	struct http_server *door;
+	uv_timer_t keep_alive, reaper;
+	unsigned handles; /* to be closed, the door among them */
+	struct list running, finished;
+	bool closing;
+	void (*done)(void *user);
+	void *done_user;
+};
+
+/* A request that is being worked on. */
+struct running {
+	struct mcp_transport transport;
+	struct list link;
+	struct mcp_http *http;
+	struct mcp_conn *conn;
+	struct http_exchange *x; /* NULL: its client has gone */
+	json_t *id;
+	const char *principal;
+	bool modern, reads_streams, streaming;
+};
+
+/* ---- answers ---- */
+
+static void answer_json(struct http_exchange *x, unsigned status, const char *p, size_t n)
+{
+	http_answer(x, status, type_json, NULL, 0, p, n);
+}
+
+/* Takes the error. */
+static void answer_error(struct http_exchange *x, unsigned status, struct jsonrpc_error *e)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(64 * KIB);
+	json_t *message = jsonrpc_error_message(e);
+	CHECK(jsonrpc_encode(message, &out) == 0);
+	json_decref(message);
+	jsonrpc_error_done(e);
+	answer_json(x, status, (const char *)out.data, out.len);
+}
+
+static void answer_text(struct http_exchange *x, unsigned status, const char *text)
+{
+	http_answer(x, status, "text/plain; charset=utf-8", NULL, 0, text, strlen(text));
+}
+
+/* ---- the transport of one request ---- */
+
+static void begin_stream(struct running *r)
+{
+	static const struct http_field fields[] = {
+		{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}};
+	if (r->streaming)
+		return;
+	r->streaming = true;
+	http_begin(r->x, 200, type_stream, fields, ARRAY_SIZE(fields), HTTP_UNKNOWN);
+}
+
+static void send_event(struct running *r, const char *message, size_t n)
+{
+	static const char begin[] = "event: message\ndata: ", end[] = "\n\n";
+	begin_stream(r);
+	_cleanup_buf_ struct buf b = BUF_INIT(LIMIT_MCP_RESULT + 64);
+	CHECK(buf_append_str(&b, begin) == 0 && buf_append(&b, message, n) == 0 &&
+		buf_append_str(&b, end) == 0);
+	http_write(r->x, b.data, b.len);
+}
+
+static void reap(uv_timer_t *t);
+
+/* Its connection goes from a later turn: the server may be in the middle of it. */
+static void finish(struct running *r)
+{
+	r->x = NULL;
+	list_remove(&r->link);
+	list_append(&r->http->finished, &r->link);
+	if (!r->http->closing)
+		(void)uv_timer_start(&r->http->reaper, reap, 0, 0);
+}
+
+static void on_send(struct mcp_transport *t, uint64_t number, const char *message, size_t n)
+{
+	struct running *r = container_of(t, struct running, transport);
+	struct http_exchange *x = r->x;
+	if (number != REQUEST) {
+		if (x && r->reads_streams)
+			send_event(r, message, n);
+		return;
+	}
+	if (x && r->streaming) {
+		send_event(r, message, n);
+		if (r->x)
+			http_end(x);
+	} else if (x) {
+		answer_json(x, 200, message, n);
+	}
+	finish(r);
+}
+
+/* Cancelled: there is no answer. */
+static void on_done(struct mcp_transport *t, uint64_t number)
+{
+	struct running *r = container_of(t, struct running, transport);
+	if (number != REQUEST)
+		return;
+	if (r->x && r->streaming)
+		http_end(r->x);
+	else if (r->x)
+		http_answer(r->x, 204, NULL, NULL, 0, NULL, 0);
+	finish(r);
+}
+
+static bool on_congested(const struct mcp_transport *t)
+{
+	const struct running *r = container_of(t, const struct running, transport);
+	return !r->x || !r->reads_streams || http_queued(r->x) > 0;
+}
+
+/* ---- requests ---- */
+
+static void digest_of(const char *token, uint8_t ret_digest[static SHA256_SIZE])
+{
+	struct sha256 s;
+	sha256_init(&s);
+	sha256_update(&s, token, strlen(token));
+	sha256_final(&s, ret_digest);
+}
+
+static const char *principal_of(const struct mcp_http *h, const struct http_head *head)
+{
+	static const char scheme[] = "bearer ";
+	const char *given = http_field(head, "authorization"), *found = NULL;
+	uint8_t digest[SHA256_SIZE];
+	if (h->n_tokens == 0)
+		return h->anyone;
+	if (!given || strncasecmp(given, scheme, sizeof(scheme) - 1) != 0)
+		return NULL;
+	given += sizeof(scheme) - 1;
+	given += strspn(given, " ");
+	digest_of(given, digest);
+	for (size_t i = 0; i < h->n_tokens; i++)
+		if (id_equal(digest, h->tokens[i].digest, sizeof(digest)))
+			found = h->tokens[i].principal;
+	return found;
+}
+
+/* notifications/cancelled of the older era comes as a request of its own: meant is the one with
+ * that id of the same principal, where there is one alone. */
+static void cancel(struct mcp_http *h, const char *principal, const struct jsonrpc_msg *m)
+{
+	const json_t *id = json_object_get(m->params, "requestId");
+	struct running *found = NULL;
+	if (m->kind != JSONRPC_NOTIFICATION || strcmp(m->method, "notifications/cancelled") != 0)
+		return;
+	list_for_each (r, next, &h->running, struct running, link) {
+		if (r->modern || strcmp(r->principal, principal) != 0 || !json_equal(r->id, id))
+			continue;
+		if (found)
+			return;
+		found = r;
+	}
+	if (found)
+		mcp_conn_parsed(found->conn, &(struct mcp_message){0}, m);
+}
+
+static void run(struct mcp_http *h, struct http_exchange *x, const char *principal,
+	const struct jsonrpc_msg *m, bool modern)
+{
+	const struct http_head *head = http_head(x);
+	struct running *r = xcalloc(1, sizeof(*r));
+	r->transport =
+		(struct mcp_transport){.send = on_send, .congested = on_congested, .done = on_done};
+	r->http = h;
+	r->x = x;
+	r->id = json_incref(m->id);
+	r->principal = principal;
+	r->modern = modern;
+	r->reads_streams = httprules_names_type(http_field(head, "accept"), type_stream);
+	const struct mcp_conn_config config = {
+		.principal = principal,
+		.profile = &h->profile,
+		.no_provider = h->no_provider,
+	};
+	r->conn = mcp_conn_new(h->server, &r->transport, &config);
+	http_set_data(x, r);
+	list_append(&h->running, &r->link);
+	mcp_conn_parsed(r->conn, &(struct mcp_message){.number = REQUEST}, m);
+}
+
+static void on_post(struct mcp_http *h, struct http_exchange *x, const char *principal)
+{
+	struct jsonrpc_msg m = {0};
+	struct jsonrpc_error e = {0};
+	struct httprules_verdict v;
+	size_t n;
+	const char *body = http_body(x, &n);
+	if (jsonrpc_parse(body ? body : "", n, &m, &e) < 0) {
+		answer_error(x, 400, &e);
+		return;
+	}
+	httprules_judge(http_head(x), &m, mcp_is_method, &v);
+	if (v.status == 0) {
+		run(h, x, principal, &m, v.modern);
+	} else if (v.status == 202) {
+		cancel(h, principal, &m);
+		http_answer(x, 202, NULL, NULL, 0, NULL, 0);
+	} else {
+		answer_error(x, v.status, &v.error);
+	}
+	jsonrpc_msg_done(&m);
+}
+
+static bool is_path(const struct http_head *head, const char *path)
+{
+	size_t n = strlen(path);
+	return strncmp(head->target, path, n) == 0 &&
+	       (head->target[n] == '\0' || head->target[n] == '?');
+}
+
+static void refuse_place(struct http_exchange *x)
+{
+	struct jsonrpc_error e = {0};
+	jsonrpc_error_set(&e, JSONRPC_INVALID_REQUEST,
+		"This Host or Origin is not let in; --allow-host and --allow-origin name further "
+		"ones");
+	answer_error(x, 403, &e);
+}
+
+static void refuse_token(struct http_exchange *x)
+{
+	static const struct http_field fields[] = {{"www-authenticate", "Bearer realm=\"scb\""}};
+	static const char text[] = "Unauthorized: send the token as \"Authorization: Bearer …\"\n";
+	http_answer(x, 401, "text/plain; charset=utf-8", fields, 1, text, sizeof(text) - 1);
+}
+
+/* A browser's question before its request: only for origins that are let in. */
+static void answer_preflight(struct http_exchange *x)
+{
+	const char *origin = http_field(http_head(x), "origin");
+	const struct http_field fields[] = {
+		{"access-control-allow-origin", (char *)(origin ? origin : "null")},
+		{"access-control-allow-methods", "POST"},
+		{"access-control-allow-headers",
+			"content-type, accept, authorization, mcp-protocol-version, mcp-method, "
+			"mcp-name, mcp-session-id, last-event-id"},
+		{"access-control-max-age", "600"},
+		{"vary", "origin"},
+	};
+	http_answer(x, 204, NULL, fields, ARRAY_SIZE(fields), NULL, 0);
+}
+
+/* What can be said without the body. */
+static unsigned on_head(void *user, struct http_exchange *x)
+{
+	struct mcp_http *h = user;
+	const struct http_head *head = http_head(x);
+	if (!httprules_from_here(head, &h->allowed))
+		refuse_place(x);
+	else if (is_path(head, "/mcp") && head->verb != HTTP_VERB_OPTIONS && !principal_of(h, head))
+		refuse_token(x);
+	return 0;
+}
+
+static void on_mcp(struct mcp_http *h, struct http_exchange *x)
+{
+	static const struct http_field allow[] = {{"allow", "POST, OPTIONS"}};
+	const struct http_head *head = http_head(x);
+	if (head->verb == HTTP_VERB_OPTIONS)
+		answer_preflight(x);
+	else if (head->verb != HTTP_VERB_POST)
+		http_answer(x, 405, NULL, allow, 1, NULL, 0);
+	else if (!httprules_names_type(http_field(head, "content-type"), type_json))
+		answer_text(x, 415, "Unsupported Media Type: send application/json\n");
+	else
+		on_post(h, x, principal_of(h, head));
+}
+
+static void on_request(void *user, struct http_exchange *x)
+{
+	struct mcp_http *h = user;
+	const struct http_head *head = http_head(x);
+	bool reads = head->verb == HTTP_VERB_GET || head->verb == HTTP_VERB_HEAD;
+	if (is_path(head, "/mcp"))
+		on_mcp(h, x);
+	else if (is_path(head, "/healthz") && reads)
+		answer_text(x, 200, "ok\n");
+	else
+		answer_text(x, 404, "Not Found\n");
+}
+
+static void on_gone(void *user, struct http_exchange *x)
+{
+	struct running *r = http_data(x);
+	(void)user;
+	if (!r)
+		return;
+	r->x = NULL;
+	if (r->modern)
+		finish(r);
+	/* else it runs on, and is answered to nobody */
+}
+
+/* ---- life ---- */
+
+static void running_free(struct running *r)
+{
+	list_remove(&r->link);
+	mcp_conn_close(r->conn);
+	json_decref(r->id);
+	free(r);
+}
+
+static void reap(uv_timer_t *t)
+{
+	struct mcp_http *h = t->data;
+	list_for_each (r, next, &h->finished, struct running, link)
+		running_free(r);
+}
+
+static void on_keep_alive(uv_timer_t *t)
+{
+	struct mcp_http *h = t->data;
+	list_for_each (r, next, &h->running, struct running, link) {
+		if (!r->x || !r->reads_streams || http_queued(r->x))
+			continue;
+		begin_stream(r);
+		if (r->x)
+			http_write(r->x, ":\n\n", 3);
+	}
+}
+
+static void copy_texts(const char *const *from, size_t n, const char *const **ret, size_t *ret_n)
+{
+	const char **copy = xcalloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; i < n; i++)
+		copy[i] = xstrdup(from[i]);
+	*ret = copy;
+	*ret_n = n;
+}
+
+static void free_texts(const char *const *texts)
+{
+	for (size_t i = 0; texts && texts[i]; i++)
+		free((char *)texts[i]);
+	free((void *)texts);
+}
+
+static void mcp_http_free(struct mcp_http *h)
+{
+	for (size_t i = 0; i < h->n_tokens; i++)
+		free(h->tokens[i].principal);
+	free(h->tokens);
+	free(h->anyone);
+	free_texts(h->allowed.hosts);
+	free_texts(h->allowed.origins);
+	session_profile_done(&h->profile);
+	free(h);
+}
+
+static void one_closed(struct mcp_http *h)
+{
+	if (--h->handles > 0)
+		return;
+	void (*done)(void *user) = h->done;
+	void *user = h->done_user;
+	mcp_http_free(h);
+	if (done)
+		done(user);
+}
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+	one_closed(timer->data);
+}
+
+static void on_door_closed(void *user)
+{
+	one_closed(user);
+}
+
+int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, struct err *err)
+{
+	struct mcp_http *h = xcalloc(1, sizeof(*h));
+	const struct http_server_config door = {.loop = config->loop,
+		.user = h,
+		.head = on_head,
+		.request = on_request,
+		.gone = on_gone};
+	h->loop = config->loop;
+	h->server = config->server;
+	h->no_provider = config->no_provider;
+	session_profile_copy(config->profile, &h->profile);
+	h->anyone = xstrdup(config->anyone ? config->anyone : "");
+	h->tokens = xcalloc(config->n_tokens + 1, sizeof(*h->tokens));
+	for (; h->n_tokens < config->n_tokens; h->n_tokens++) {
+		const struct mcp_http_token *t = &config->tokens[h->n_tokens];
+		digest_of(t->token, h->tokens[h->n_tokens].digest);
+		h->tokens[h->n_tokens].principal = xstrdup(t->principal);
+	}
+	const struct httprules_allowed *a = &config->allowed;
+	copy_texts(a->hosts, a->n_hosts, &h->allowed.hosts, &h->allowed.n_hosts);
+	copy_texts(a->origins, a->n_origins, &h->allowed.origins, &h->allowed.n_origins);
+	list_init(&h->running);
+	list_init(&h->finished);
+	int r = http_server_new(&door, config->host, config->port, &h->door, err);
+	if (r < 0) {
+		mcp_http_free(h);
+		return r;
+	}
+	(void)uv_timer_init(h->loop, &h->keep_alive);
+	(void)uv_timer_init(h->loop, &h->reaper);
+	h->keep_alive.data = h;
+	h->reaper.data = h;
+	h->handles = 3;
+	(void)uv_timer_start(&h->keep_alive, on_keep_alive, KEEP_ALIVE_MS, KEEP_ALIVE_MS);
+	uv_unref((uv_handle_t *)&h->keep_alive);
+	*ret = h;
+	return 0;
+}
+
+uint16_t mcp_http_port(const struct mcp_http *h)
+{
+	return http_server_port(h->door);
+}
+
+void mcp_http_close(struct mcp_http *h, void (*done)(void *user), void *user)
+{
+	h->closing = true;
+	h->done = done;
+	h->done_user = user;
+	http_server_close(h->door, on_door_closed, h);
+	list_for_each (r, next, &h->running, struct running, link)
+		running_free(r);
+	list_for_each (r, next, &h->finished, struct running, link)
+		running_free(r);
+	uv_close((uv_handle_t *)&h->keep_alive, on_timer_closed);
+	uv_close((uv_handle_t *)&h->reaper, on_timer_closed);
+}
