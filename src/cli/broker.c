@@ -21,8 +21,10 @@
 #include "cli/cli.h"
 #include "cli/parts.h"
 #include "cli/paths.h"
+#include "cli/reach.h"
 #include "cli/serve.h"
 #include "cli/start.h"
+#include "cli/web.h"
 #include "mcp/fronts.h"
 #include "mcp/server.h"
 #include "session/session.h"
@@ -39,6 +41,8 @@ struct broker {
 	uv_signal_t signals[3];
 	uv_timer_t idle, shutdown, deadline;
 	bool ending;
+	struct web *web;    /* NULL: no HTTP */
+	bool in_foreground; /* started by hand, for HTTP: it ends by a signal alone */
 };
 
 /* ---- the end ---- */
@@ -78,6 +82,13 @@ static void on_sessions_closed(void *user)
 	uv_close((uv_handle_t *)&b->deadline, NULL);
 }
 
+static void on_web_closed(void *user)
+{
+	struct broker *b = user;
+	fronts_close(b->fronts);
+	parts_end_sessions(&b->parts, on_sessions_closed, b);
+}
+
 /* From the loop, not from inside whatever noticed that nobody is there. */
 static void on_shutdown(uv_timer_t *t)
 {
@@ -87,8 +98,7 @@ static void on_shutdown(uv_timer_t *t)
 	for (size_t i = 0; i < ARRAY_SIZE(b->signals); i++)
 		uv_close((uv_handle_t *)&b->signals[i], NULL);
 	(void)uv_timer_start(&b->deadline, on_deadline, EXIT_MAX_MS, 0);
-	fronts_close(b->fronts);
-	parts_end_sessions(&b->parts, on_sessions_closed, b);
+	web_close(TAKE_PTR(b->web), on_web_closed, b);
 }
 
 static void end_unused(void *user)
@@ -107,7 +117,7 @@ static void on_idle(uv_timer_t *t)
 	struct broker *b = t->data;
 	if (fronts_count(b->fronts) > 0) /* the next change starts it again */
 		(void)uv_timer_stop(&b->idle);
-	else if (!in_use(b))
+	else if (!in_use(b) && !b->in_foreground)
 		end_unused(b);
 }
 
@@ -204,6 +214,7 @@ static int open_door(struct broker *b, struct err *err)
 		.vault = b->parts.vault,
 		.outputs = b->parts.outputs_dir,
 		.state = b->parts.state,
+		.stays = b->in_foreground,
 		.changed = on_fronts_changed,
 		.unused = end_unused,
 		.hand_over = hand_over,
@@ -232,22 +243,26 @@ static void prepare(struct broker *b)
 	b->idle.data = b->shutdown.data = b->deadline.data = b;
 }
 
-static int run(const struct settings *settings, struct err *err)
+static int run(const struct settings *settings, const struct web_settings *web, struct err *err)
 {
-	struct broker b = {0};
+	struct broker b = {.in_foreground = web};
 	int r = parts_open(&b.parts, settings, false, err);
 	if (r == 0) {
 		prepare(&b);
 		r = open_door(&b, err);
 	}
+	if (r == 0 && web)
+		r = web_open(&b.parts, web, &b.web, err);
 	if (r < 0) {
 		if (b.socket)
 			withdraw(&b);
-		start_failed(err);
+		if (!web)
+			start_failed(err);
 		return r;
 	}
 	on_fronts_changed(&b); /* whoever started it may have gone */
-	start_ready();
+	if (!web)
+		start_ready();
 	(void)uv_run(&b.parts.loop, UV_RUN_DEFAULT);
 	parts_close(&b.parts);
 	free(b.socket);
@@ -290,8 +305,30 @@ int cli_broker(int argc, char **argv)
 		if (r < 0)
 			start_failed(&err);
 		else
-			r = run(&settings, &err);
+			r = run(&settings, NULL, &err);
 	}
 	settings_done(&settings);
 	return r < 0 ? cli_failed(&err) : 0;
+}
+
+/* The lock at the place where a hand-over looks for it. */
+static int place_lock(int lock, struct err *err)
+{
+	int r = lock == START_LOCK_FD ? 0 : dup3(lock, START_LOCK_FD, O_CLOEXEC);
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, errno, "descriptors: %s", strerror(errno));
+	if (lock != START_LOCK_FD)
+		(void)close(lock);
+	address_lock_sign(START_LOCK_FD);
+	return 0;
+}
+
+int broker_serve_http(
+	const struct settings *settings, const struct web_settings *web, struct err *err)
+{
+	_cleanup_free_ char *state = NULL;
+	int r = paths_state(settings->state, &state, err);
+	int lock = r < 0 ? r : reach_lock(state, err);
+	r = lock < 0 ? lock : place_lock(lock, err);
+	return r < 0 ? r : run(settings, web, err);
 }

@@ -182,9 +182,9 @@ int reach_control(
 
 /* ---- hand-over ---- */
 
-/* Asks an older broker to go. The lock's descriptor, or a negative errno where it does not: then it
- * is just another broker to be waited for. */
-static int take_over(const char *socket)
+/* Asks a broker to go: an older one, or (for_http) any. The lock's descriptor, or a negative errno
+ * where it does not: then it is just another broker to be waited for. */
+static int take_over(const char *socket, bool for_http)
 {
 	struct front_hello hello;
 	struct front_reply reply;
@@ -197,7 +197,8 @@ static int take_over(const char *socket)
 	int r = say_hello(fd, &hello, &reply, &err);
 	if (r < 0 || reply.why.code)
 		return r < 0 ? r : -EPERM;
-	json_t *request = json_pack("{s:s,s:s}", "op", "leave", "build", build.version);
+	json_t *request =
+		json_pack("{s:s,s:s,s:b}", "op", "leave", "build", build.version, "http", for_http);
 	json_t *answer = NULL;
 	r = reach_control(fd, request, &answer, &lock, &err);
 	json_decref(request);
@@ -284,7 +285,7 @@ static int try_once(struct reaching *r, int *ret_fd, struct err *err)
 		return start_or_wait(r, err);
 	if (front_build_compare(build.version, reply.build) > 0) {
 		fd_closep(&fd);
-		_cleanup_close_ int lock = take_over(r->address.socket);
+		_cleanup_close_ int lock = take_over(r->address.socket, false);
 		return lock < 0 ? start_or_wait(r, err) : start_with(r, lock, err);
 	}
 	if (reply.why.code) {
@@ -310,4 +311,27 @@ int reach_broker(const char *state, const struct settings *settings,
 		;
 	address_done(&r.address);
 	return e < 0 ? e : 0;
+}
+
+int reach_lock(const char *state, struct err *err)
+{
+	uint64_t end_us = clock_monotonic_us() + LIMIT_BROKER_START_US, wait_us = WAIT_MIN_US;
+	struct reaching r = {.state = state};
+	for (;;) {
+		int lock = address_lock(state, err);
+		if (lock >= 0 || lock != -EWOULDBLOCK)
+			return lock;
+		address_done(&r.address);
+		if (address_read(state, &r.address) == 0)
+			lock = take_over(r.address.socket, true);
+		if (lock < 0 && clock_monotonic_us() >= end_us)
+			(void)unreachable(&r, err);
+		bool over = lock >= 0 || clock_monotonic_us() >= end_us;
+		if (over) {
+			address_done(&r.address);
+			return lock < 0 ? -EWOULDBLOCK : lock;
+		}
+		clock_wait_us(wait_us);
+		wait_us = MIN(2 * wait_us, WAIT_MAX_US);
+	}
 }

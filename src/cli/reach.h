@@ -11,6 +11,10 @@
 int reach_broker(const char *state, const struct settings *settings,
 	const struct front_hello *hello, int *ret_fd, struct err *err) MUST_CHECK;
 
+/* The lock of the state directory, for a process that is broker itself and serves HTTP: taken, or
+ * handed over by the broker that runs. The descriptor; or why not, for a person. */
+int reach_lock(const char *state, struct err *err) MUST_CHECK;
+
 /* The version, kind and provider of a hello of this program; the rest is empty. */
 void reach_fill_hello(struct front_hello *h, enum front_kind kind);
 

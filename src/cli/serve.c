@@ -11,10 +11,12 @@
 
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/web.h"
 #include "mcp/stdio.h"
 
 struct serve {
 	struct settings settings;
+	struct web_settings web;
 	enum front_kind kind;
 };
 
@@ -48,7 +50,7 @@ int cli_serve(int argc, char **argv)
 	struct serve s = {.kind = FRONT_SERVE};
 	struct err err = {0};
 	const struct option_table tables[] = {
-		{own_options, &s}, {settings_options, &s.settings}, {0}};
+		{own_options, &s}, {settings_options, &s.settings}, {web_options, &s.web}, {0}};
 	if (options_want_help(argc, argv, tables))
 		return cli_help();
 	int r = serve_harden(STDERR_FILENO + 1);
@@ -61,6 +63,17 @@ int cli_serve(int argc, char **argv)
 	r = options_parse(argc, argv, tables, NULL, &err);
 	if (r == 0)
 		r = settings_check(&s.settings, &err);
+	if (r == 0)
+		r = web_check(&s.web, &err);
+	if (r == 0 && s.web.host[0] && s.settings.solo)
+		r = err_set(&err, ERR_INVALID_ARGUMENT, 0,
+			"--http and --solo contradict each other: HTTP's clients come and go");
+	if (r == 0 && s.web.host[0]) {
+		(void)close(fd_out);
+		r = broker_serve_http(&s.settings, &s.web, &err);
+		settings_done(&s.settings);
+		return r < 0 ? cli_failed(&err) : 0;
+	}
 	int status = r < 0             ? cli_failed(&err)
 		     : s.settings.solo ? solo_serve(&s.settings, fd_out)
 				       : front_serve(&s.settings, s.kind, fd_out);

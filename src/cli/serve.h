@@ -6,6 +6,11 @@
 
 /* front.c */
 int front_serve(const struct settings *settings, enum front_kind kind, int fd_out);
+/* broker.c: the broker itself, in the foreground, with HTTP; takes the state directory over from
+ * one that runs. 0 once it has ended by a signal. */
+struct web_settings;
+int broker_serve_http(const struct settings *settings, const struct web_settings *web,
+	struct err *err) MUST_CHECK;
 /* solo.c */
 int solo_serve(const struct settings *settings, int fd_out);
 

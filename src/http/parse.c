@@ -22,8 +22,8 @@ struct http_parser {
 	struct http_events events;
 	void *user;
 	uint64_t max_body, body_bytes, raw_bytes;
-	bool no_body;
-	struct buf head_bytes; /* until the message ends: http_head points there */
+	bool no_body, first_line; /* it has come */
+	struct buf head_bytes;    /* until the message ends: http_head points there */
 	struct http_head head;
 	struct http_problem problem;
 	llhttp_t ll;
@@ -92,7 +92,7 @@ static void begin(struct http_parser *p)
 {
 	p->state = IN_HEAD;
 	p->body_bytes = p->raw_bytes = 0;
-	p->no_body = false;
+	p->no_body = p->first_line = false;
 	buf_done(&p->head_bytes);
 	free(p->head.fields);
 	p->head = (struct http_head){0};
@@ -349,6 +349,17 @@ static int begin_body(struct http_parser *p)
 	return 0;
 }
 
+/* At once: what speaks another protocol may wait for an answer. */
+static bool is_first_line(const struct http_parser *p)
+{
+	static const char version[] = " HTTP/1.1\r\n";
+	const char *line = (const char *)p->head_bytes.data;
+	size_t n = (size_t)((const char *)memchr(line, '\n', p->head_bytes.len) - line) + 1;
+	if (p->kind == HTTP_KIND_RESPONSE)
+		return n > 5 && memcmp(line, "HTTP/", 5) == 0;
+	return n > sizeof(version) && memmem(line, n, " HTTP/", 6);
+}
+
 /* Bytes of the head: up to its end. */
 static int feed_head(struct http_parser *p, const char *data, size_t n, size_t *ret_used)
 {
@@ -373,6 +384,11 @@ static int feed_head(struct http_parser *p, const char *data, size_t n, size_t *
 		return refuse(p, 400, "an empty line before the message");
 	if (buf_append(&p->head_bytes, data, used) < 0)
 		return refuse(p, 431, "the head is too large");
+	if (!p->first_line && memchr(data, '\n', used)) {
+		p->first_line = true;
+		if (!is_first_line(p))
+			return refuse(p, 400, "no HTTP/1.1 message");
+	}
 	*ret_used = used;
 	if (!whole)
 		return 0;

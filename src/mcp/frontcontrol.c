@@ -135,9 +135,12 @@ static void do_close(struct front *f, const char *handle, const char *principal)
 /* ---- leave ---- */
 
 /* Only a newer build takes over: two of one version must not drive each other out. */
-static void do_leave(struct front *f, const char *version)
+/* For a newer build, or (for_http) for an scb that serves HTTP as well. */
+static void do_leave(struct front *f, const char *version, bool for_http)
 {
-	if (!version || front_build_compare(version, build.version) <= 0)
+	if (f->all->config.stays)
+		answer_error(f, ERR_CONFLICT, "the broker serves HTTP, too: end it by hand");
+	else if (!for_http && (!version || front_build_compare(version, build.version) <= 0))
 		answer_error(f, ERR_CONFLICT, "the broker is not older");
 	else
 		f->all->config.hand_over(f->all->config.user, f->fd);
@@ -174,7 +177,8 @@ void front_control(struct front *f, const char *p, size_t n)
 	const char *principal = json_string_value(json_object_get(o, "principal"));
 	bool all = json_is_true(json_object_get(o, "all"));
 	if (op && strcmp(op, "leave") == 0)
-		do_leave(f, json_string_value(json_object_get(o, "build")));
+		do_leave(f, json_string_value(json_object_get(o, "build")),
+			json_is_true(json_object_get(o, "http")));
 	else if (!op || !f->all->config.sessions)
 		answer_error(f, ERR_PROTOCOL, "no such operation");
 	else if (strcmp(op, "status") == 0)

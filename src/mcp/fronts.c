@@ -203,8 +203,9 @@ static int some_session(void *user, struct session *s)
 
 static bool broker_unused(const struct fronts *a)
 {
-	return a->n_live == 0 && (!a->config.sessions || !sessions_each(a->config.sessions, NULL,
-								 some_session, NULL));
+	return !a->config.stays && a->n_live == 0 &&
+	       (!a->config.sessions ||
+		       !sessions_each(a->config.sessions, NULL, some_session, NULL));
 }
 
 static bool same_file(const char *a, const char *b)

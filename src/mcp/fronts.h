@@ -3,6 +3,7 @@
  * front is always of the broker's own user: the kernel says so (SO_PEERCRED). */
 #pragma once
 
+#include <stdbool.h>
 #include <uv.h>
 
 #include "base/err.h"
@@ -22,6 +23,7 @@ struct fronts_config {
 	struct vault *vault; /* NULL: there are no secrets */
 	const char *outputs; /* where presented files go */
 	const char *state;   /* the state directory, for messages */
+	bool stays;          /* it serves others than fronts, too, and goes for none of them */
 	/* One has come or gone. May be NULL. */
 	void (*changed)(void *user);
 	/* The broker shall go because nobody uses it and somebody wants another. From the loop,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/list.h"
@@ -52,6 +53,7 @@ struct running {
 	json_t *id;
 	const char *principal;
 	bool modern, reads_streams, streaming;
+	uint64_t since_us; /* CLOCK_MONOTONIC */
 };
 
 /* ---- answers ---- */
@@ -130,15 +132,17 @@ static void on_send(struct mcp_transport *t, uint64_t number, const char *messag
 	finish(r);
 }
 
-/* Cancelled: there is no answer. */
+/* Cancelled: there is no answer. A stream without events says so to clients that expect JSON or a
+ * stream and nothing else. */
 static void on_done(struct mcp_transport *t, uint64_t number)
 {
 	struct running *r = container_of(t, struct running, transport);
 	if (number != REQUEST)
 		return;
-	if (r->x && r->streaming)
+	if (r->x && r->reads_streams) {
+		begin_stream(r);
 		http_end(r->x);
-	else if (r->x)
+	} else if (r->x)
 		http_answer(r->x, 204, NULL, NULL, 0, NULL, 0);
 	finish(r);
 }
@@ -208,6 +212,7 @@ static void run(struct mcp_http *h, struct http_exchange *x, const char *princip
 	r->id = json_incref(m->id);
 	r->principal = principal;
 	r->modern = modern;
+	r->since_us = clock_monotonic_us();
 	r->reads_streams = httprules_names_type(http_field(head, "accept"), type_stream);
 	const struct mcp_conn_config config = {
 		.principal = principal,
@@ -354,7 +359,8 @@ static void on_keep_alive(uv_timer_t *t)
 {
 	struct mcp_http *h = t->data;
 	list_for_each (r, next, &h->running, struct running, link) {
-		if (!r->x || !r->reads_streams || http_queued(r->x))
+		bool young = clock_monotonic_us() - r->since_us < KEEP_ALIVE_MS * USEC_PER_MSEC;
+		if (!r->x || !r->reads_streams || http_queued(r->x) || (young && !r->streaming))
 			continue;
 		begin_stream(r);
 		if (r->x)

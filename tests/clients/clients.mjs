@@ -1,11 +1,11 @@
-// clients.mjs SCB: the official MCP clients against `scb serve`, over stdio; prints TAP.
+// clients.mjs SCB: the official MCP clients against `scb serve`, over stdio and HTTP; prints TAP.
 //
 // v1 (@modelcontextprotocol/sdk) speaks the legacy era; v2 (@modelcontextprotocol/client) is tried in
 // each of its ways to begin: legacy, auto (asks a sibling process first) and pinned to 2026-07-28.
 // Both validate what they get: message shapes, and structured content against our output schemas.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -16,6 +16,42 @@ const server = {
   args: ['serve'],
   env: { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: join(home, 'state'), BROKER_PROVIDER: 'bubblewrap' },
   stderr: 'pipe'
+}
+
+// One server for all clients over HTTP: its URL and what authorizes.
+let web
+async function overHttp () {
+  if (!web) {
+    const state = join(home, 'http')
+    const process_ = spawn(scb, ['serve', '--http', '127.0.0.1:0', '--state', state], { env: server.env, stdio: ['ignore', 'ignore', 'pipe'] })
+    const url = await new Promise((resolve, reject) => {
+      let said = ''
+      process_.stderr.on('data', d => {
+        said += d
+        const found = said.match(/http:\/\/\S+\/mcp/)
+        if (found) resolve(new URL(found[0]))
+      })
+      process_.on('exit', () => reject(new Error(said)))
+    })
+    const token = readFileSync(join(state, 'http-token'), 'utf8')
+    web = { process: process_, state, url, options: { requestInit: { headers: { Authorization: `Bearer ${token}` } } } }
+  }
+  return web
+}
+
+const httpV1 = async () => {
+  const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  const { url, options } = await overHttp()
+  const client = new Client({ name: 'scb-clients', version: '1' }, { capabilities: {} })
+  return { client, transport: new StreamableHTTPClientTransport(url, options), call: (p, o) => client.callTool(p, undefined, o) }
+}
+
+const httpV2 = mode => async () => {
+  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
+  const { url, options } = await overHttp()
+  const client = new Client({ name: 'scb-clients', version: '1' }, { capabilities: {}, versionNegotiation: { mode } })
+  return { client, transport: new StreamableHTTPClientTransport(url, options), call: (p, o) => client.callTool(p, o) }
 }
 
 async function v1 () {
@@ -36,11 +72,22 @@ const clients = {
   'sdk 1 (legacy)': [v1, '2025-11-25'],
   'client 2, legacy': [v2('legacy'), '2025-11-25'],
   'client 2, auto': [v2('auto'), '2026-07-28'],
-  'client 2, pinned': [v2({ pin: '2026-07-28' }), '2026-07-28']
+  'client 2, pinned': [v2({ pin: '2026-07-28' }), '2026-07-28'],
+  'sdk 1 (legacy), HTTP': [httpV1, '2025-11-25'],
+  'client 2, legacy, HTTP': [httpV2('legacy'), '2025-11-25'],
+  'client 2, auto, HTTP': [httpV2('auto'), '2026-07-28'],
+  'client 2, pinned, HTTP': [httpV2({ pin: '2026-07-28' }), '2026-07-28']
 }
 
 async function talk (make, era, step) {
-  const { client, transport, call } = await make()
+  const { client, transport, call: callTool } = await make()
+  // As a model does: what a result names is passed on. Over HTTP nothing else says which session is meant.
+  let session
+  const call = async (p, o) => {
+    const r = await callTool(session ? { ...p, arguments: { session, ...p.arguments } } : p, o)
+    session ??= r.structuredContent?.session
+    return r
+  }
   const errors = []
   client.onerror = e => errors.push(e)
   let stderr = ''
@@ -124,5 +171,12 @@ for (const [name, [make, era]] of Object.entries(clients)) {
 console.log(`1..${n}`)
 // their sessions outlive the clients
 execFileSync(scb, ['sessions', 'close', '--all'], { env: server.env, stdio: 'ignore' })
+if (web) {
+  execFileSync(scb, ['sessions', 'close', '--all', '--state', web.state], { env: server.env, stdio: 'ignore' })
+  web.process.removeAllListeners('exit')
+  const ended = new Promise(resolve => web.process.on('exit', resolve))
+  web.process.kill()
+  await ended
+}
 rmSync(home, { recursive: true, force: true })
 process.exit(failed ? 1 : 0)

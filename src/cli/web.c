@@ -1,0 +1,320 @@
+/* web.c: see web.h. */
+#include "cli/web.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/paths.h"
+#include "mcp/http.h"
+#include "session/session.h"
+
+/* The user's own: 256 bits in hex. */
+#define OWN_TOKEN_BYTES 32
+#define OWN_TOKEN_FILE  "http-token"
+/* Of a token file. A short one could be guessed. */
+#define TOKEN_MIN      16
+#define TOKEN_MAX      256
+#define TOKEN_FILE_MAX (WEB_TOKENS * (TOKEN_MAX + 80))
+
+struct web {
+	struct mcp_http *http;
+	struct session_profile profile;
+	struct err no_provider;
+	void (*done)(void *user);
+	void *done_user;
+};
+
+/* ---- options ---- */
+
+static int set_http(void *user, const char *value, struct err *err)
+{
+	struct web_settings *w = user;
+	const char *colon = strrchr(value, ':');
+	uint64_t port = 0;
+	bool six = value[0] == '[';
+	size_t n = colon ? (size_t)(colon - value) : 0;
+	if (six && n > 2 && value[n - 1] == ']') {
+		value++;
+		n -= 2;
+	}
+	if (!colon || n == 0 || n >= sizeof(w->host) ||
+		str_to_u64(colon + 1, UINT16_MAX, &port) < 0)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --http takes ADDRESS:PORT, like 127.0.0.1:8931 or [::1]:8931");
+	(void)snprintf(w->host, sizeof(w->host), "%.*s", (int)n, value);
+	if (strcmp(w->host, "localhost") == 0)
+		(void)snprintf(w->host, sizeof(w->host), "127.0.0.1");
+	w->port = (uint16_t)port;
+	return 0;
+}
+
+static int set_token_file(void *user, const char *value, struct err *err)
+{
+	(void)err;
+	((struct web_settings *)user)->token_file = value;
+	return 0;
+}
+
+static int set_no_token(void *user, const char *value, struct err *err)
+{
+	(void)value;
+	(void)err;
+	((struct web_settings *)user)->no_token = true;
+	return 0;
+}
+
+static int set_insecure(void *user, const char *value, struct err *err)
+{
+	(void)value;
+	(void)err;
+	((struct web_settings *)user)->insecure = true;
+	return 0;
+}
+
+static int add(const char **list, size_t *n, const char *value, struct err *err)
+{
+	if (*n == WEB_ALLOWED)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"at most %d hosts and %d origins can be let in", WEB_ALLOWED, WEB_ALLOWED);
+	list[(*n)++] = value;
+	return 0;
+}
+
+static int add_host(void *user, const char *value, struct err *err)
+{
+	struct web_settings *w = user;
+	return add(w->hosts, &w->n_hosts, value, err);
+}
+
+static int add_origin(void *user, const char *value, struct err *err)
+{
+	struct web_settings *w = user;
+	return add(w->origins, &w->n_origins, value, err);
+}
+
+const struct option_def web_options[] = {
+	{"--http", "ADDRESS:PORT", set_http},
+	{"--token-file", "FILE", set_token_file},
+	{"--no-token", NULL, set_no_token},
+	{"--allow-host", "HOST", add_host},
+	{"--allow-origin", "ORIGIN", add_origin},
+	{"--insecure-http", NULL, set_insecure},
+	{0},
+};
+
+static bool is_loopback(const char *host)
+{
+	return str_starts(host, "127.") || strcmp(host, "::1") == 0;
+}
+
+int web_check(const struct web_settings *w, struct err *err)
+{
+	bool others = w->token_file || w->no_token || w->n_hosts || w->n_origins || w->insecure;
+	if (!w->host[0])
+		return others ? err_set(err, ERR_INVALID_ARGUMENT, 0,
+					"options of --http are given, but not --http itself")
+			      : 0;
+	if (w->no_token && w->token_file)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"--no-token and --token-file contradict each other");
+	if (!is_loopback(w->host) && !w->insecure)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"%s can be reached by others, who could read tokens and data on the way: "
+			"listen on 127.0.0.1 behind a proxy with TLS, or say --insecure-http",
+			w->host);
+	return 0;
+}
+
+/* ---- tokens ---- */
+
+struct tokens {
+	struct mcp_http_token v[WEB_TOKENS + 1];
+	size_t n;
+	char *texts[2]; /* what they point into; wiped */
+	char *names[WEB_TOKENS + 1];
+};
+
+static void tokens_done(struct tokens *t)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(t->texts); i++) {
+		if (t->texts[i])
+			explicit_bzero(t->texts[i], strlen(t->texts[i]));
+		free(t->texts[i]);
+	}
+	for (size_t i = 0; i < t->n; i++)
+		free(t->names[i]);
+}
+
+/* Text of a file that is the user's (or root's) alone. */
+static int read_private(const char *path, size_t max, char **ret, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, ERR_IO, errno, "%.300s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
+		(st.st_mode & 0077))
+		return err_set(err, ERR_IO, EPERM,
+			"%.300s holds tokens: it must be a file of yours that nobody else may read "
+			"(chmod 600)",
+			path);
+	if ((size_t)st.st_size > max)
+		return err_set(err, ERR_IO, EFBIG, "%.300s is larger than %zu bytes", path, max);
+	char *text = xcalloc(1, (size_t)st.st_size + 1);
+	if (fd_read_full(fd, text, (size_t)st.st_size) < 0) {
+		free(text);
+		return err_set(err, ERR_IO, EIO, "%.300s cannot be read", path);
+	}
+	*ret = text;
+	return 0;
+}
+
+static int own_token(struct tokens *t, const char *state, struct err *err)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" OWN_TOKEN_FILE, state);
+	if (access(path, F_OK) < 0) {
+		uint8_t bytes[OWN_TOKEN_BYTES];
+		char text[2 * OWN_TOKEN_BYTES + 1];
+		id_random(bytes, sizeof(bytes));
+		id_hex(bytes, sizeof(bytes), text);
+		int r = paths_write(state, OWN_TOKEN_FILE, text, strlen(text), err);
+		if (r < 0)
+			return r;
+	}
+	int r = read_private(path, TOKEN_MAX, &t->texts[0], err);
+	if (r < 0)
+		return r;
+	t->texts[0][strcspn(t->texts[0], "\r\n")] = '\0';
+	if (strlen(t->texts[0]) < TOKEN_MIN)
+		return err_set(err, ERR_IO, EINVAL, "%.300s: a token has at least %d characters",
+			path, TOKEN_MIN);
+	t->names[t->n] = xasprintf("uid:%u", geteuid());
+	t->v[t->n] = (struct mcp_http_token){t->texts[0], t->names[t->n]};
+	t->n++;
+	return 0;
+}
+
+/* NAME TOKEN, one a line; empty lines and those that begin with # do not count. */
+static int file_tokens(struct tokens *t, const char *path, struct err *err)
+{
+	int r = read_private(path, TOKEN_FILE_MAX, &t->texts[1], err);
+	unsigned number = 0;
+	char *next = r == 0 ? t->texts[1] : NULL;
+	for (char *line; (line = strsep(&next, "\n"));) {
+		number++;
+		line[strcspn(line, "\r")] = '\0';
+		if (!*line || *line == '#')
+			continue;
+		char *name = strsep(&line, " \t");
+		size_t n = line ? strlen(line) : 0;
+		if (!front_mount_name_valid(name, strlen(name)) || n < TOKEN_MIN || n > TOKEN_MAX ||
+			strpbrk(line, " \t") || t->n > WEB_TOKENS)
+			return err_set(err, ERR_INVALID_ARGUMENT, 0,
+				"%.200s:%u: a line is NAME TOKEN, with %d to %d characters in the "
+				"token, "
+				"and there are at most %d",
+				path, number, TOKEN_MIN, TOKEN_MAX, WEB_TOKENS);
+		t->names[t->n] = xasprintf("token:%s", name);
+		t->v[t->n] = (struct mcp_http_token){line, t->names[t->n]};
+		t->n++;
+	}
+	return r;
+}
+
+/* ---- life ---- */
+
+static int open_http(struct web *web, struct parts *parts, const struct web_settings *w,
+	const struct tokens *tokens, struct err *err)
+{
+	char anyone[32];
+	(void)snprintf(anyone, sizeof(anyone), "uid:%u", geteuid());
+	const struct mcp_http_config config = {
+		.loop = &parts->loop,
+		.server = parts->server,
+		.profile = &web->profile,
+		.no_provider = web->profile.provider ? NULL : &web->no_provider,
+		.host = w->host,
+		.port = w->port,
+		.tokens = tokens->v,
+		.n_tokens = tokens->n,
+		.anyone = anyone,
+		.allowed = {w->hosts, w->n_hosts, w->origins, w->n_origins},
+	};
+	return mcp_http_new(&config, &web->http, err);
+}
+
+static void say_where(
+	const struct web *web, const struct parts *parts, const struct web_settings *w)
+{
+	bool six = strchr(w->host, ':');
+	log_info("MCP at http://%s%s%s:%u/mcp", six ? "[" : "", w->host, six ? "]" : "",
+		mcp_http_port(web->http));
+	(void)fprintf(stderr, "scb: MCP at http://%s%s%s:%u/mcp, ", six ? "[" : "", w->host,
+		six ? "]" : "", mcp_http_port(web->http));
+	if (w->no_token)
+		(void)fprintf(stderr, "for whoever reaches it\n");
+	else
+		(void)fprintf(stderr, "for who sends the token of %s/" OWN_TOKEN_FILE "%s%s\n",
+			parts->state, w->token_file ? " or one of " : "",
+			w->token_file ? w->token_file : "");
+}
+
+int web_open(struct parts *parts, const struct web_settings *w, struct web **ret, struct err *err)
+{
+	CLEANUP(tokens_done) struct tokens tokens = {.n = 0};
+	struct web *web = xcalloc(1, sizeof(*web));
+	const struct settings *s = parts->settings;
+	const char *name = s->provider ? s->provider : getenv("BROKER_PROVIDER");
+	web->profile.mounts = s->mounts;
+	web->profile.n_mounts = s->n_mounts;
+	int r = provider_select(name, &web->profile.provider, &web->no_provider);
+	if (r < 0 && web->no_provider.code != ERR_INVALID_ARGUMENT) {
+		log_warning("%s", web->no_provider.text); /* tools say why */
+		r = 0;
+	} else if (r < 0) {
+		*err = web->no_provider;
+	}
+	if (r == 0 && !w->no_token)
+		r = own_token(&tokens, parts->state, err);
+	if (r == 0 && w->token_file)
+		r = file_tokens(&tokens, w->token_file, err);
+	if (r == 0)
+		r = open_http(web, parts, w, &tokens, err);
+	if (r < 0) {
+		free(web);
+		return r;
+	}
+	say_where(web, parts, w);
+	*ret = web;
+	return 0;
+}
+
+static void on_closed(void *user)
+{
+	struct web *w = user;
+	void (*done)(void *) = w->done;
+	void *done_user = w->done_user;
+	free(w);
+	done(done_user);
+}
+
+void web_close(struct web *w, void (*done)(void *user), void *user)
+{
+	if (!w) {
+		done(user);
+		return;
+	}
+	w->done = done;
+	w->done_user = user;
+	mcp_http_close(w->http, on_closed, w);
+}

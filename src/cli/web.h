@@ -1,0 +1,32 @@
+/* web.h: `scb serve --http`: where it listens, who may come in, and MCP over it. */
+#pragma once
+
+#include "cli/options.h"
+#include "cli/parts.h"
+
+/* Tokens of a file, beside the user's own; each is some 100 bytes. */
+#define WEB_TOKENS 256
+/* --allow-host and --allow-origin, each. */
+#define WEB_ALLOWED 32
+
+struct web_settings {
+	char host[64]; /* numeric; "": no HTTP */
+	uint16_t port;
+	const char *token_file;
+	bool no_token, insecure;
+	const char *hosts[WEB_ALLOWED], *origins[WEB_ALLOWED];
+	size_t n_hosts, n_origins;
+};
+/* --http, --token-file, --no-token, --allow-host, --allow-origin, --insecure-http; their user is a
+ * struct web_settings. */
+extern const struct option_def web_options[];
+/* Once all are parsed. */
+int web_check(const struct web_settings *w, struct err *err) MUST_CHECK;
+
+struct web;
+/* Listens, and says on stderr where. The user's own token is the file http-token of the state
+ * directory, made where there is none. */
+int web_open(struct parts *parts, const struct web_settings *w, struct web **ret,
+	struct err *err) MUST_CHECK;
+/* Before the server is closed; done from a later turn. NULL is fine: then at once. */
+void web_close(struct web *w, void (*done)(void *user), void *user);

@@ -1,0 +1,380 @@
+#!/usr/bin/python3
+"""`scb serve --http`: the endpoint in both eras, who may come in, malformed requests, and the broker
+behind it, which fronts share."""
+import base64
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+from harness import Place, until
+
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+PREFIX = "io.modelcontextprotocol/"
+
+
+class Web:
+    """A broker that serves HTTP."""
+
+    def __init__(self, place, *arguments):
+        self.place = place
+        self.log = open(os.path.join(place.top, "web.log"), "w+")
+        command = place.command("serve", "--http", "127.0.0.1:0", "--limit", "pool=0", *arguments)
+        self.process = subprocess.Popen(command, env=place.environment(), cwd=place.home, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=self.log)
+        self.port = None
+        until(self.find_port, 10)
+        token = os.path.join(place.state, "scb", "http-token")
+        self.token = open(token).read() if os.path.exists(token) else None
+
+    def words(self):
+        with open(self.log.name) as f:
+            return f.read()
+
+    def find_port(self):
+        found = re.search(r"http://127.0.0.1:(\d+)/mcp", self.words())
+        if found:
+            self.port = int(found.group(1))
+        return found or self.process.poll() is not None
+
+    def end(self):
+        self.process.terminate()
+        printed = self.process.communicate(timeout=20)[0]
+        self.log.close()
+        return self.process.returncode, printed
+
+    def ask(self, method="POST", path="/mcp", body=None, connection=None, **fields):
+        """(status, fields, body)"""
+        c = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        head = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+                "Authorization": f"Bearer {self.token}"}
+        head.update({name.replace("_", "-"): value for name, value in fields.items()})
+        if isinstance(body, dict):
+            body = json.dumps(body)
+        c.request(method, path, body, {name: value for name, value in head.items() if value is not None})
+        r = c.getresponse()
+        data = r.read()
+        if not connection:
+            c.close()
+        return r.status, {name.lower(): value for name, value in r.getheaders()}, data
+
+    def legacy(self, method, params=None, **fields):
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+        return self.ask(body=message, **fields)
+
+    def modern(self, method, params=None, name=None, version=MODERN, **fields):
+        params = dict(params or {})
+        params["_meta"] = {PREFIX + "protocolVersion": version, PREFIX + "clientCapabilities": {},
+                           PREFIX + "clientInfo": {"name": "t", "version": "1"}, **params.get("_meta", {})}
+        head = {"MCP_Protocol_Version": version, "Mcp_Method": method}
+        if name is not None:
+            head["Mcp_Name"] = name
+        head.update(fields)
+        return self.ask(body={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, **head)
+
+    def tool(self, name, modern=False, **arguments):
+        """What the tool answers, whole."""
+        params = {"name": name, "arguments": arguments}
+        done = self.modern("tools/call", params, name) if modern else self.legacy("tools/call", params)
+        assert done[0] == 200, done
+        return json.loads(done[2])["result"]
+
+
+class Http(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = Place()
+        tokens = cls.place.file(os.path.join(cls.place.home, "tokens"), b"# two more\nana " + b"a" * 32 + b"\nbob " + b"b" * 32 + b"\n")
+        os.chmod(tokens, 0o600)
+        cls.web = Web(cls.place, "--token-file", tokens, "--allow-host", "scb.example.com",
+                      "--allow-origin", "https://chat.example.com")
+        # Without a handle each call has a session of its own, of which there may be so many.
+        cls.handle = cls.web.tool("session", action="open")["structuredContent"]["session"]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.scb("sessions", "close", "--all")
+        cls.web.end()
+
+    def error(self, done):
+        return json.loads(done[2])["error"]["code"]
+
+    def test_legacy(self):
+        """the older era: initialize, list, call; state lives in the session that a handle names"""
+        status, fields, body = self.web.legacy("initialize", {"protocolVersion": LEGACY, "capabilities": {},
+                                                              "clientInfo": {"name": "t", "version": "1"}})
+        self.assertEqual((200, "application/json"), (status, fields["content-type"]))
+        self.assertEqual(LEGACY, json.loads(body)["result"]["protocolVersion"])
+        self.assertNotIn("mcp-session-id", fields)
+        done = self.web.ask(body={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self.assertEqual((202, b""), (done[0], done[2]))
+        self.assertEqual(202, self.web.ask(body={"jsonrpc": "2.0", "id": 9, "result": {}})[0])
+        names = [t["name"] for t in json.loads(self.web.legacy("tools/list")[2])["result"]["tools"]]
+        self.assertIn("run_code", names)
+        first = self.web.tool("run_code", code="x = 41")["structuredContent"]
+        again = self.web.tool("run_code", code="x + 1", session=first["session"])["structuredContent"]
+        self.assertEqual("42", again["results"][0]["mime"]["text/plain"])
+        other = self.web.tool("run_code", code="x + 1")["structuredContent"]
+        self.assertNotEqual(first["session"], other["session"])
+        self.assertEqual("NameError", other["error"]["name"])
+
+    def test_modern(self):
+        """the modern era: discover, list, call"""
+        result = json.loads(self.web.modern("server/discover")[2])["result"]
+        self.assertEqual(([MODERN], "complete"), (result["supportedVersions"], result["resultType"]))
+        self.assertEqual(200, self.web.modern("tools/list")[0])
+        result = self.web.tool("run_command", modern=True, command="echo hi", session=self.handle)
+        self.assertEqual("hi\n", result["structuredContent"]["stdout"])
+        name = "=?base64?" + base64.b64encode(b"run_command").decode() + "?="
+        self.assertEqual(200, self.web.modern("tools/call", {"name": "run_command", "arguments": {"command": "true", "session": self.handle}},
+                                               name)[0])
+
+    def test_modern_refusals(self):
+        """where header fields and message differ, with the codes of the specification"""
+        call = {"name": "run_command", "arguments": {"command": "true"}}
+        for done, status, code in (
+                (self.web.modern("tools/list", Mcp_Method=None), 400, -32020),
+                (self.web.modern("tools/list", Mcp_Method="Tools/List"), 400, -32020),
+                (self.web.modern("tools/list", MCP_Protocol_Version=None), 400, -32020),
+                (self.web.modern("tools/list", MCP_Protocol_Version="2027-01-01"), 400, -32020),
+                (self.web.modern("tools/call", call), 400, -32020),
+                (self.web.modern("tools/call", call, "run_code"), 400, -32020),
+                (self.web.modern("tools/call", call, "=?base64?!?="), 400, -32020),
+                (self.web.modern("resources/read", {"uri": "resource://x"}, "resource://y"), 400, -32020),
+                (self.web.modern("tools/list", version="2027-01-01"), 400, -32022),
+                (self.web.legacy("tools/list", MCP_Protocol_Version=MODERN), 400, -32602),
+                (self.web.legacy("tools/list", {"_meta": {PREFIX + "protocolVersion": MODERN}},
+                                 MCP_Protocol_Version=MODERN, Mcp_Method="tools/list"), 400, -32602),
+                (self.web.modern("initialize", {"protocolVersion": MODERN}), 404, -32601),
+                (self.web.modern("ping"), 404, -32601),
+                (self.web.modern("no/such"), 404, -32601),
+                (self.web.modern("tools/call", {"name": "none"}, "none"), 200, -32602),
+                (self.web.legacy("no/such"), 200, -32601)):
+            self.assertEqual((status, code), (done[0], self.error(done)), done)
+
+    def test_refusals(self):
+        """methods, types, bodies, versions"""
+        self.assertEqual(400, self.web.legacy("tools/list", MCP_Protocol_Version="1999-01-01")[0])
+        for version in ("2025-06-18", "2025-03-26", "2024-11-05"):
+            self.assertEqual(200, self.web.legacy("tools/list", MCP_Protocol_Version=version)[0])
+        for method in ("GET", "DELETE", "PUT", "PATCH"):
+            status, fields, _ = self.web.ask(method)
+            self.assertEqual((405, "POST, OPTIONS"), (status, fields["allow"]))
+        self.assertEqual(415, self.web.ask(body=b"{}", Content_Type="text/plain")[0])
+        self.assertEqual(200, self.web.legacy("ping", Content_Type="application/json; charset=utf-8", Accept="*/*")[0])
+        self.assertEqual(200, self.web.legacy("ping", Accept=None)[0])
+        for body in (b"{", b"[]", b"", b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', b"\xff"):
+            done = self.web.ask(body=body)
+            self.assertEqual(400, done[0])
+            self.assertIn(self.error(done), (-32700, -32600))
+        self.assertEqual(404, self.web.ask("GET", "/nothing")[0])
+        self.assertEqual((200, b"ok\n"), self.web.ask("GET", "/healthz", Authorization=None)[::2])
+
+    def test_tokens(self):
+        """without the right one nothing is told; each is a principal, whose sessions are its own"""
+        for value in (None, "", "Bearer", "Bearer wrong", "Basic " + self.web.token, "Bearer " + self.web.token[:-1],
+                      f"Bearer {self.web.token}x"):
+            status, fields, body = self.web.legacy("tools/list", Authorization=value)
+            self.assertEqual(401, status)
+            self.assertTrue(fields["www-authenticate"].startswith("Bearer"))
+            self.assertNotIn(self.web.token.encode(), body)
+        self.assertEqual(401, self.web.ask("POST", "/mcp?token=" + self.web.token, body={}, Authorization=None)[0])
+        open_ = {"name": "session", "arguments": {"action": "open"}}
+        ana = json.loads(self.web.legacy("tools/call", open_, Authorization="Bearer " + "a" * 32)[2])
+        handle = ana["result"]["structuredContent"]["session"]
+        use = {"name": "run_command", "arguments": {"command": "true", "session": handle}}
+        foreign = json.loads(self.web.legacy("tools/call", use, Authorization="bearer " + "b" * 32)[2])["result"]
+        use["arguments"]["session"] = "s-" + "0" * 32
+        forged = json.loads(self.web.legacy("tools/call", use, Authorization="Bearer " + "b" * 32)[2])["result"]
+        self.assertEqual((True, foreign["content"]), (foreign["isError"], forged["content"]))
+        self.assertTrue(any(e.get("principal") == "token:ana" for e in self.place.audit()))
+
+    def test_places(self):
+        """other hosts and origins are kept out, those that are named let in"""
+        for fields, status in (({"Host": "evil.example"}, 403), ({"Host": "127.0.0.1.evil.example"}, 403),
+                               ({"Host": "localhost:1"}, 200), ({"Host": "[::1]:80"}, 200),
+                               ({"Host": "scb.example.com"}, 200), ({"Host": "scb.example.com:443"}, 200),
+                               ({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403),
+                               ({"Origin": "http://localhost.evil.example"}, 403),
+                               ({"Origin": "http://localhost:3000"}, 200), ({"Origin": "https://chat.example.com"}, 200)):
+            self.assertEqual(status, self.web.legacy("ping", **fields)[0], fields)
+            self.assertEqual(status, self.web.ask("GET", "/healthz", **fields)[0], fields)
+        status, fields, _ = self.web.ask("OPTIONS", Origin="https://chat.example.com", Authorization=None)
+        self.assertEqual((204, "https://chat.example.com"), (status, fields["access-control-allow-origin"]))
+        self.assertEqual(403, self.web.ask("OPTIONS", Origin="http://evil.example", Authorization=None)[0])
+
+    def test_stream(self):
+        """progress before the result comes as events; who reads none gets JSON"""
+        params = {"name": "run_command", "arguments": {"command": "sleep 2.5", "session": self.handle}, "_meta": {"progressToken": "p"}}
+        for ask in (self.web.legacy, lambda m, p, **f: self.web.modern(m, p, "run_command", **f)):
+            status, fields, body = ask("tools/call", params)
+            self.assertEqual((200, "text/event-stream"), (status, fields["content-type"]))
+            events = [json.loads(e.split("data: ", 1)[1]) for e in body.decode().split("\n\n") if "data: " in e]
+            self.assertEqual("notifications/progress", events[0]["method"])
+            self.assertEqual("p", events[0]["params"]["progressToken"])
+            self.assertEqual(1, events[-1]["id"])
+            status, fields, body = ask("tools/call", params, Accept="application/json")
+            self.assertEqual((200, "application/json"), (status, fields["content-type"]))
+            self.assertEqual(1, json.loads(body)["id"])
+
+    def gone(self, ask):
+        """A client that leaves a second after it asked: what became of the command."""
+        marker = f"m{time.monotonic_ns()}"
+        params = {"name": "run_command", "arguments": {"command": f"sleep 4; echo {marker} > /workspace/{marker}"}}
+        params["arguments"]["session"] = self.handle
+        c = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=1)
+        with self.assertRaises(TimeoutError):
+            ask(params, c)
+        c.close()
+        time.sleep(5)
+        return marker in json.dumps(self.web.tool("files", action="list", session=self.handle))
+
+    def test_gone(self):
+        """a request of the modern era ends with its client; one of the older era does not"""
+        self.assertFalse(self.gone(lambda p, c: self.web.modern("tools/call", p, "run_command", connection=c)))
+        self.assertTrue(self.gone(lambda p, c: self.web.legacy("tools/call", p, connection=c)))
+
+    def test_cancelled(self):
+        """notifications/cancelled of the older era, as a request of its own"""
+        answers = []
+        message = {"jsonrpc": "2.0", "id": "c1", "method": "tools/call",
+                   "params": {"name": "run_command", "arguments": {"command": "sleep 20", "session": self.handle}}}
+        asking = threading.Thread(target=lambda: answers.append(self.web.ask(body=message)))
+        began = time.monotonic()
+        asking.start()
+        time.sleep(1)
+        done = self.web.ask(body={"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c1"}})
+        self.assertEqual(202, done[0])
+        asking.join(15)
+        self.assertLess(time.monotonic() - began, 12)
+        self.assertEqual((200, "text/event-stream", b""),
+                         (answers[0][0], answers[0][1]["content-type"], answers[0][2]))
+
+    def test_connection(self):
+        """many requests on one connection; a HEAD; one that says what it expects"""
+        c = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=10)
+        for _ in range(50):
+            self.assertEqual(200, self.web.legacy("ping", connection=c)[0])
+        status, fields, body = self.web.ask("HEAD", "/healthz", connection=c)
+        self.assertEqual((200, "3", b""), (status, fields["content-length"], body))
+        c.close()
+        with socket.create_connection(("127.0.0.1", self.web.port), 5) as s:
+            s.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + self.web.token.encode() +
+                      b"\r\nContent-Type: application/json\r\nContent-Length: 40\r\nExpect: 100-continue\r\n\r\n")
+            self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 100 "))
+            s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+            self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 200 "))
+
+    def raw(self, data, wait=5):
+        """What comes back up to the connection's end; None where it stays open."""
+        with socket.create_connection(("127.0.0.1", self.web.port), 5) as s:
+            s.sendall(data)
+            s.settimeout(wait)
+            got = b""
+            try:
+                while more := s.recv(65536):
+                    got += more
+            except socket.timeout:
+                return None
+            except ConnectionResetError:
+                pass
+            return got
+
+    def test_malformed(self):
+        """refused at once, and the connection closed"""
+        post = b"POST /healthz HTTP/1.1\r\nHost: localhost\r\n"
+        for data in (post + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                     post + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", post + b"Content-Length: +5\r\n\r\nhello",
+                     post + b"Transfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\n\r\n", post + b"X: a\r\n b\r\n\r\n",
+                     b"GET /healthz HTTP/1.1\nHost: localhost\n\n", b"GET /healthz HTTP/1.1\r\n\r\n", b"GET /healthz\r\n",
+                     b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\n",
+                     b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 40000 + b"\r\n\r\n",
+                     post + b"Content-Length: 99999999999\r\n\r\n", post + b"Expect: cake\r\nContent-Length: 1\r\n\r\nx"):
+            got = self.raw(data)
+            self.assertIsNotNone(got, data[:80])
+            self.assertRegex(got[:20], rb"^HTTP/1.1 [45]", data[:80])
+            self.assertEqual(1, len(re.findall(rb"HTTP/1.1 \d", got)))
+
+    def test_large(self):
+        """10 MiB of body are read, one byte more is not"""
+        limit = 10 << 20
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": ""}}
+        message["params"]["x"] = "x" * (limit - len(json.dumps(message)))
+        self.assertEqual(200, self.web.ask(body=message)[0])
+        message["params"]["x"] += "x"
+        with socket.create_connection(("127.0.0.1", self.web.port), 5) as s:
+            s.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + self.web.token.encode() +
+                      b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (limit + 1))
+            self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 413 "))
+
+    def test_fronts(self):
+        """hosts over stdio share the broker: the same sessions, named over either"""
+        client = self.place.serve()
+        client.initialize()
+        handle = client.tool("session", action="open").session
+        client.tool("run_code", session=handle, code="y = 6 * 7")
+        result = self.web.tool("run_code", session=handle, code="y")
+        self.assertEqual("42", result["structuredContent"]["results"][0]["mime"]["text/plain"])
+        client.close()
+
+
+class Start(unittest.TestCase):
+    def test_takes_over(self):
+        """a broker that runs hands over; its sessions live on, under HTTP and again without it"""
+        place = Place()
+        client = place.serve()
+        client.initialize()
+        handle = client.tool("session", action="open").session
+        client.tool("run_code", session=handle, code="z = 1")
+        before = place.broker()
+        web = Web(place)
+        self.assertIsNotNone(web.port, web.words())
+        self.assertNotEqual(before, place.broker())
+        result = web.tool("run_code", session=handle, code="z + 1")
+        self.assertEqual("2", result["structuredContent"]["results"][0]["mime"]["text/plain"])
+        result = client.tool("run_code", session=handle, code="z + 2").result
+        self.assertEqual("3", result["structuredContent"]["results"][0]["mime"]["text/plain"])
+        self.assertEqual((0, b""), web.end())
+        result = client.tool("run_code", session=handle, code="z + 3").result
+        self.assertEqual("4", result["structuredContent"]["results"][0]["mime"]["text/plain"])
+        client.close()
+
+    def test_options(self):
+        """what is refused before anything listens"""
+        place = Place()
+        for arguments, words in ((("--http", "8931"), "ADDRESS:PORT"), (("--http", "0.0.0.0:0"), "--insecure-http"),
+                                 (("--http", "[::]:0"), "--insecure-http"), (("--no-token",), "--http"),
+                                 (("--http", "127.0.0.1:0", "--solo"), "--solo"),
+                                 (("--http", "example.com:80", "--insecure-http"), "numeric"),
+                                 (("--http", "127.0.0.1:0", "--token-file", "/nothing"), "/nothing")):
+            done = place.scb("serve", *arguments)
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(words, done.stderr)
+            self.assertEqual("", done.stdout)
+        readable = place.file(os.path.join(place.home, "tokens"), b"ana " + b"a" * 32 + b"\n")
+        os.chmod(readable, 0o644)
+        self.assertIn("chmod 600", place.scb("serve", "--http", "127.0.0.1:0", "--token-file", readable).stderr)
+        os.chmod(readable, 0o600)
+        place.file(readable, b"ana short\n")
+        self.assertIn(":1:", place.scb("serve", "--http", "127.0.0.1:0", "--token-file", readable).stderr)
+
+    def test_no_token(self):
+        """--no-token: whoever reaches it, from here"""
+        place = Place()
+        web = Web(place, "--no-token")
+        web.token = None
+        self.assertEqual(200, web.legacy("tools/list", Authorization=None)[0])
+        self.assertEqual(403, web.legacy("tools/list", Authorization=None, Host="evil.example")[0])
+        os.kill(web.process.pid, signal.SIGINT)
+        self.assertEqual(0, web.process.wait(10))
+
+
+if __name__ == "__main__":
+    harness.main()
