@@ -1,10 +1,11 @@
 /* server.c: see server.h. */
-#include "http/conn.h"
+#include "http/server.h"
 
 #include <string.h>
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "http/conn.h"
 
 #define BACKLOG 512
 
