@@ -76,9 +76,18 @@ static const struct option_def own_options[] = {
 	{0},
 };
 
-/* A time limit given for every call holds here too, instead of this command's own. */
+/* A time limit given for every call holds here too, instead of this command's own, which is the
+ * longest that the policy gives. */
 static void heed_limits(struct run *r)
 {
+	struct policy *p = NULL;
+	struct err err;
+	if (!r->timeout_given && settings_policy(&r->settings, &p, NULL, &err) == 0) {
+		char principal[32];
+		(void)snprintf(principal, sizeof(principal), "uid:%u", geteuid());
+		r->timeout_s = policy_limits(p, principal)->max_timeout_s;
+		policy_free(p);
+	} /* what is wrong with it the broker will say */
 	for (size_t i = 0; i < r->settings.n_limits; i++)
 		if (str_starts(r->settings.limits[i], "timeout_s=") && !r->timeout_given)
 			r->timeout_s = 0;

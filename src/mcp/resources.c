@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/audit.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "files/outputs.h"
 #include "mcp/base64.h"
@@ -56,6 +58,21 @@ static int add_output(void *user, const struct output *o)
 	return 0;
 }
 
+static int on_record(const struct mcp_conn *c, const struct policy_decision *d)
+{
+	const struct audit_event e = {
+		.event = "policy.decision",
+		.principal = c->principal,
+		.policy_rule = d->rule,
+		.policy_denied = true,
+		.detail = "presented files",
+	};
+	struct err err;
+	if (audit_event(c->server->config.audit, &e, &err) < 0)
+		log_error("%s", err.text); /* it is refused all the same */
+	return -EACCES;
+}
+
 /* Presented files are read as often as tools are called, and only where files may leave. */
 static int permit(struct mcp_conn *c, struct jsonrpc_error *ret_error)
 {
@@ -73,7 +90,7 @@ static int permit(struct mcp_conn *c, struct jsonrpc_error *ret_error)
 	else
 		jsonrpc_error_set(
 			ret_error, err_info(ERR_POLICY_DENIED)->jsonrpc, "%.300s", d.reason);
-	return -EACCES;
+	return wait_us ? -EAGAIN : on_record(c, &d);
 }
 
 int resources_list(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,

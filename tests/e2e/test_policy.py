@@ -214,6 +214,34 @@ class Enforced(PolicyCase):
         still = c.tool("session", action="info", session=first.session)
         self.assertEqual((768 << 20, 60), (still.limits["memoryBytes"], still.limits["processes"]))
 
+    @harness.only("bubblewrap")
+    def test_kept_ready(self):
+        """a sandbox that is kept ready with other limits is not given away"""
+        def shm(session):
+            r = c.tool("run_command", command="df -B1 --output=size /dev/shm | tail -1", session=session)
+            return int(r.stdout) >> 20
+
+        def ready():
+            with_names = os.listdir(os.path.join(self.place.state, "scb", "store"))
+            return sum(name.startswith("pool") for name in with_names)
+
+        c = self.serve(policy(limits={"shm": "32M", "pool": 1}), "--limit", "pool=16")
+        first = c.tool("session", action="open").session
+        self.assertTrue(until(ready, 10), os.listdir(os.path.join(self.place.state, "scb", "store")))
+        self.write(policy(limits={"shm": "48M", "pool": 1}))
+        self.reloaded(1)
+        second = c.tool("session", action="open").session
+        self.assertEqual((32, 48), (shm(first), shm(second)))
+        self.assertTrue(until(ready, 10))
+        third = c.tool("session", action="open").session
+        self.assertEqual(48, shm(third))
+
+    def test_run_with_a_shorter_limit(self):
+        """scb run asks for no more time than the policy gives"""
+        self.write(policy(limits={"max_timeout_s": 9}))
+        done = self.place.scb("run", "--policy", self.path, "-c", "print(6*7)")
+        self.assertEqual((0, "42\n"), (done.returncode, done.stdout), done)
+
     def test_mounts(self):
         """folders by real path and whole names; one that is forbidden later is not used any more"""
         work, evil = self.place.folder("work"), self.place.folder("work-evil")
@@ -271,6 +299,7 @@ class Enforced(PolicyCase):
         self.assertRefused(c.tool("present_output", path="a.txt"), "outputs")
         self.assertIn("outputs", json.dumps(c.request("resources/list").error()))
         self.assertIn("outputs", json.dumps(c.request("resources/read", {"uri": good.uri}).error()))
+        self.assertEqual(["outputs"] * 2, [e["policyDecisions"][0]["rule"] for e in self.events("policy.decision")])
         r = c.tool("run_code", code=figure)
         self.assertEqual(1, len(r.images), str(r))
 
