@@ -27,7 +27,8 @@ static json_t *server_info(void)
 
 static json_t *capabilities(void)
 {
-	return json_pack("{s:{},s:{}}", "tools", "resources");
+	/* there are no prompts, but clients ask for the list all the same */
+	return json_pack("{s:{},s:{},s:{}}", "tools", "resources", "prompts");
 }
 
 static int unsupported_version(const char *requested, struct jsonrpc_error *ret_error)
@@ -35,11 +36,9 @@ static int unsupported_version(const char *requested, struct jsonrpc_error *ret_
 	jsonrpc_error_set(ret_error, MCP_UNSUPPORTED_VERSION,
 		"Unsupported protocol version; use " MODERN_VERSION
 		", or initialize with an older one");
-	json_t *supported = json_array();
-	json_array_append_new(supported, json_string(MODERN_VERSION));
-	for (size_t i = 0; i < ARRAY_SIZE(legacy_versions); i++)
-		json_array_append_new(supported, json_string(legacy_versions[i]));
-	ret_error->data = json_pack("{s:o,s:s}", "supported", supported, "requested", requested);
+	/* those that server/discover names: with an envelope no other can be used */
+	ret_error->data =
+		json_pack("{s:[s],s:s}", "supported", MODERN_VERSION, "requested", requested);
 	return -EINVAL;
 }
 
