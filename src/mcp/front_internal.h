@@ -53,6 +53,20 @@ void front_send(
 	struct front *f, const uint8_t *head, size_t head_n, const char *p, size_t n, bool newline);
 void front_send_json(struct front *f, enum front_type type, const json_t *o);
 
+/* The timer looks again in a second. */
+void fronts_tick_later(struct fronts *a);
+
+/* ---- frontgive.c ---- */
+
+/* It has said hello, and has a conn: it is asked. */
+void front_secrets_begin(struct front *f, const struct front_hello *h);
+/* A SECRET frame. False where it is none. */
+bool front_secrets_take(struct front *f, const struct front_frame *frame);
+/* It has gone. */
+void front_secrets_end(struct front *f);
+/* Does it owe an answer still? One that is stopped must not hold up others for ever. */
+bool front_secrets_owed(struct front *f, uint64_t now_us);
+
 /* A CONTROL frame; answers it now or later. */
 void front_control(struct front *f, const char *p, size_t n);
 /* The connection ends before the answer. */

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "mcp/build.h"
 #include "mcp/front_internal.h"
-#include "mcp/frontsecret.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/server.h"
 #include "policy/policy.h"
@@ -298,71 +297,6 @@ static int open_conn(struct front *f, const struct front_hello *h, struct err *e
 	return 0;
 }
 
-/* ---- secrets ---- */
-
-static void tick_later(struct fronts *a);
-
-/* Something was given, or will not be: whoever waited for it goes on. */
-static void secrets_changed(struct front *f)
-{
-	struct fronts *a = f->all;
-	if (a->config.sessions)
-		sessions_secrets_changed(a->config.sessions);
-	mcp_server_secrets(a->config.server);
-}
-
-/* Asks it for what its principal's policy has from variables and programs. */
-static void ask_for_secrets(struct front *f)
-{
-	json_t *wanted = frontsecret_wanted(f->all->config.vault, f->principal);
-	vault_giver_ask(f->giver);
-	if (vault_giver_open(f->giver) || f->asked_us) /* also that nothing is wanted any more */
-		front_send_json(f, FRONT_SECRETS, wanted);
-	f->asked_us = clock_monotonic_us();
-	json_decref(wanted);
-	tick_later(f->all);
-}
-
-static void begin_secrets(struct front *f, const struct front_hello *h)
-{
-	struct fronts *a = f->all;
-	if (!a->config.vault || !a->config.sessions || !f->conn)
-		return;
-	sessions_secrets_know(a->config.sessions, f->principal);
-	if (!h->secrets) /* an older one */
-		return;
-	f->giver = vault_giver_new(a->config.vault, f->principal);
-	ask_for_secrets(f);
-}
-
-/* False where that is none. What was read is overwritten. */
-static bool on_secret(struct front *f, const struct front_frame *frame)
-{
-	bool good = frontsecret_take(f->giver, (const uint8_t *)frame->p, frame->n);
-	explicit_bzero((void *)frame->p, frame->n);
-	secrets_changed(f);
-	return good;
-}
-
-static void end_secrets(struct front *f)
-{
-	if (!f->giver)
-		return;
-	vault_giver_free(TAKE_PTR(f->giver));
-	secrets_changed(f);
-}
-
-void fronts_secrets_reload(struct fronts *a)
-{
-	if (!a->config.vault || !a->config.sessions)
-		return;
-	sessions_secrets_reload(a->config.sessions);
-	list_for_each (f, next, &a->fronts, struct front, link)
-		if (f->giver && !f->broken)
-			ask_for_secrets(f);
-	mcp_server_secrets(a->config.server);
-}
-
 static void on_hello(struct front *f, const struct front_frame *frame)
 {
 	struct front_hello h = {0};
@@ -386,7 +320,7 @@ static void on_hello(struct front *f, const struct front_frame *frame)
 	if (f->conn)
 		f->all->n_live++;
 	send_reply(f, FRONT_WELCOME, NULL, false);
-	begin_secrets(f, &h);
+	front_secrets_begin(f, &h);
 	front_hello_done(&h);
 	if (f->all->config.changed)
 		f->all->config.changed(f->all->config.user);
@@ -415,7 +349,7 @@ static void end_conn(struct front *f)
 	if (!f->conn)
 		return;
 	mcp_conn_close(TAKE_PTR(f->conn));
-	end_secrets(f);
+	front_secrets_end(f);
 	a->n_live--;
 	if (f->kind == FRONT_RUN && f->session[0] && a->config.sessions &&
 		sessions_find(a->config.sessions, f->principal, f->session, &s, NULL) == 0)
@@ -438,7 +372,7 @@ static bool on_frame(struct front *f, const struct front_frame *frame)
 		return true;
 	}
 	if (frame->type == FRONT_SECRET && f->giver)
-		return on_secret(f, frame);
+		return front_secrets_take(f, frame);
 	if (frame->type == FRONT_CONTROL && !f->conn && !f->control) {
 		front_control(f, frame->p, frame->n);
 		return true;
@@ -575,19 +509,7 @@ static void front_new(struct fronts *a, int fd, uid_t uid)
 static void on_tick(uv_timer_t *t);
 static void on_connection(uv_poll_t *h, int status, int events);
 
-/* Does it owe an answer still? One that is stopped must not hold up others for ever. */
-static bool owes_secrets(struct front *f, uint64_t now)
-{
-	if (!f->giver || !vault_giver_open(f->giver))
-		return false;
-	if (now - f->asked_us < LIMIT_FRONT_SECRETS_US)
-		return true;
-	vault_giver_late(f->giver);
-	secrets_changed(f);
-	return false;
-}
-
-static void tick_later(struct fronts *a)
+void fronts_tick_later(struct fronts *a)
 {
 	if (!uv_is_active((uv_handle_t *)&a->timer))
 		(void)uv_timer_start(&a->timer, on_tick, TICK_MS, 0);
@@ -605,7 +527,7 @@ static void on_connection(uv_poll_t *h, int status, int events)
 		if (fd < 0 && errno != EAGAIN) { /* no descriptors left: not again and again */
 			log_error("a front cannot connect: %s", strerror(errno));
 			(void)uv_poll_stop(&a->listener);
-			tick_later(a);
+			fronts_tick_later(a);
 		}
 		if (fd < 0)
 			return;
@@ -617,7 +539,7 @@ static void on_connection(uv_poll_t *h, int status, int events)
 			continue;
 		}
 		front_new(a, fd, peer.uid);
-		tick_later(a);
+		fronts_tick_later(a);
 	}
 }
 
@@ -628,7 +550,7 @@ static void on_tick(uv_timer_t *t)
 	bool again = false;
 	list_for_each (f, next, &a->fronts, struct front, link) {
 		if (f->greeted) {
-			again |= owes_secrets(f, now);
+			again |= front_secrets_owed(f, now);
 			continue;
 		}
 		if (now - f->since_us > LIMIT_FRONT_HELLO_US)
@@ -639,7 +561,7 @@ static void on_tick(uv_timer_t *t)
 	if (!a->leaving && !uv_is_active((uv_handle_t *)&a->listener))
 		(void)uv_poll_start(&a->listener, UV_READABLE, on_connection);
 	if (again)
-		tick_later(a);
+		fronts_tick_later(a);
 }
 
 struct fronts *fronts_new(const struct fronts_config *c, int listen_fd)

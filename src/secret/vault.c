@@ -445,8 +445,6 @@ static struct vault_grant *grant_make(struct principal *p, bool found)
 	struct vault_grant *g = xcalloc(1, sizeof(*g));
 	g->principal = p;
 	g->found = found;
-	g->list = xcalloc(LIMIT_SECRETS, sizeof(*g->list));
-	g->known = xcalloc(LIMIT_SECRETS, sizeof(struct known *));
 	list_append(&p->grants, &g->link);
 	return g;
 }
@@ -454,10 +452,14 @@ static struct vault_grant *grant_make(struct principal *p, bool found)
 static struct vault_granted *grant_add(
 	struct vault_grant *g, const char *name, const char *variable, enum vault_exposure exposure)
 {
+	CHECK(g->n < LIMIT_SECRETS);
+	g->list = xrealloc(g->list, (g->n + 1) * sizeof(*g->list));
+	g->known = xrealloc(g->known, (g->n + 1) * sizeof(struct known *));
+	g->known[g->n] = NULL;
 	struct vault_granted *one = &g->list[g->n++];
+	*one = (struct vault_granted){.exposure = exposure};
 	(void)snprintf(one->name, sizeof(one->name), "%s", name);
 	(void)snprintf(one->variable, sizeof(one->variable), "%s", variable);
-	one->exposure = exposure;
 	return one;
 }
 
@@ -473,12 +475,11 @@ static void grant_placeholder(struct vault_granted *one)
 {
 	uint8_t random[ID_BYTES];
 	char hex[2 * ID_BYTES + 1];
-	struct err err;
 	id_random(random, sizeof(random));
 	id_hex(random, sizeof(random), hex);
-	_cleanup_free_ char *text = xasprintf("scb-placeholder-%s-%s", one->name, hex);
-	if (secret_value_new(one->name, text, strlen(text), &one->value, &err) < 0)
-		(void)snprintf(one->why, sizeof(one->why), "%.200s", err.text);
+	one->why[0] = '\0';
+	(void)snprintf(one->placeholder, sizeof(one->placeholder), "scb-placeholder-%s-%s",
+		one->name, hex);
 }
 
 struct vault_grant *vault_grant_new(struct vault *v, const char *principal)
@@ -495,10 +496,8 @@ struct vault_grant *vault_grant_new(struct vault *v, const char *principal)
 		struct known *k = present(p, w->name, one->why);
 		if (k && w->exposure == VAULT_SESSION)
 			grant_take(g, i, k);
-		else if (k) {
-			one->why[0] = '\0';
+		else if (k)
 			grant_placeholder(one);
-		}
 	}
 	return g;
 }
@@ -511,7 +510,6 @@ struct vault_grant *vault_grant_found(struct vault *v, const char *principal)
 void vault_grant_found_add(
 	struct vault_grant *g, const char *name, const char *variable, enum vault_exposure exposure)
 {
-	CHECK(g->n < LIMIT_SECRETS);
 	(void)grant_add(g, name, variable, exposure);
 }
 

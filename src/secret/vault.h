@@ -78,8 +78,9 @@ struct vault_grant;
 struct vault_granted {
 	char name[LIMIT_SECRET_NAME + 1], variable[LIMIT_SECRET_NAME + 1];
 	enum vault_exposure exposure;
-	struct secret_value *value; /* what the variable holds; NULL: not available, or not known */
-	char why[240];              /* it is not available; "": it is */
+	struct secret_value *value; /* NULL: a placeholder, not available, or not known */
+	char placeholder[LIMIT_SECRET_NAME + 64]; /* "": a value, or none */
+	char why[240];                            /* it is not available; "": it is */
 };
 /* All that a new session of that principal is to be given, NULL where that is nothing. Files are
  * read anew. What it holds stays known until it is freed. */

@@ -75,7 +75,7 @@ static int audit_one(const struct session *s, const struct vault_granted *one, s
 	(void)snprintf(detail, sizeof(detail), "%s as %s (%s)%s%s", one->name, one->variable,
 		exposure_name(one->exposure), one->why[0] ? ": " : "", one->why);
 	const struct audit_event e = {
-		.event = one->value ? "secret.provide" : "secret.refused",
+		.event = one->why[0] ? "secret.refused" : "secret.provide",
 		.principal = s->principal,
 		.session = s->handle,
 		.provider = s->profile.provider->name,
@@ -124,8 +124,9 @@ static void give_one(struct session *s, const struct vault_granted *one)
 	struct buf text = BUF_INIT(LIMIT_SECRET_NAME + 1 + LIMIT_SECRET_BYTES);
 	struct buf body = BUF_INIT(TLV_HEADER + text.max);
 	struct link_stream *stream;
-	size_t n;
-	const uint8_t *p = secret_value_bytes(one->value, &n);
+	size_t n = strlen(one->placeholder);
+	const uint8_t *p =
+		one->value ? secret_value_bytes(one->value, &n) : (const uint8_t *)one->placeholder;
 	text.wipe = body.wipe = true;
 	CHECK(buf_append_str(&text, one->variable) == 0 && buf_append_str(&text, "=") == 0 &&
 		buf_append(&text, p, n) == 0 &&
@@ -144,7 +145,7 @@ void session_secrets_send(struct session *s)
 		return;
 	size_t n = vault_grant_list(s->grant, &list);
 	for (size_t i = 0; i < n; i++)
-		if (list[i].value)
+		if (list[i].value || list[i].placeholder[0])
 			give_one(s, &list[i]);
 	s->secrets_sent = true;
 }
@@ -177,7 +178,7 @@ json_t *session_secrets_json(const struct session *s)
 	size_t n = vault_grant_list(s->grant, &list);
 	json_t *all = n ? json_array() : NULL;
 	for (size_t i = 0; i < n; i++) {
-		if (!list[i].value && list[i].why[0]) /* it was not given */
+		if (list[i].why[0]) /* it was not given */
 			continue;
 		json_array_append_new(all,
 			json_pack("{s:s,s:s,s:s}", "name", list[i].name, "variable",

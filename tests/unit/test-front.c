@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "mcp/build.h"
 #include "mcp/fronthello.h"
+#include "mcp/frontsecret.h"
 
 /* ---- frames ---- */
 
@@ -213,6 +214,102 @@ static void test_versions(void **state)
 	assert_int_equal(front_build_compare("", "1.0.0"), 0);
 }
 
+/* ---- secrets ---- */
+
+static void test_wishes(void **state)
+{
+	(void)state;
+	static const char *const argv[] = {"/bin/pass", "show", NULL};
+	const struct vault_want wants[] = {
+		{.name = "a", .source = VAULT_ENV, .place = "A_TOKEN", .variable = "VA"},
+		{.name = "b", .source = VAULT_FILE, .place = "/x", .variable = "VB"},
+		{.name = "c", .source = VAULT_EXEC, .argv = argv, .variable = "VC"},
+	};
+	struct frontsecret_wish wishes[LIMIT_SECRETS];
+	struct vault *v = vault_new();
+	struct err err;
+	json_t *root;
+	size_t n;
+	vault_set_wants(v, "u", wants, 3);
+	json_t *wanted = frontsecret_wanted(v, "u");
+	char *text = json_dumps(wanted, 0);
+	json_decref(wanted);
+	assert_int_equal(frontsecret_wishes(text, strlen(text), &root, wishes, &n, &err), 0);
+	assert_int_equal(n, 2); /* a file is the broker's to read */
+	assert_string_equal(wishes[0].name, "a");
+	assert_string_equal(wishes[0].variable, "A_TOKEN");
+	assert_string_equal(wishes[1].name, "c");
+	assert_null(wishes[1].variable);
+	assert_string_equal(wishes[1].argv[1], "show");
+	assert_null(wishes[1].argv[2]);
+	json_decref(root);
+	free(text);
+	vault_free(v);
+
+	static const char *const bad[] = {"", "[]", "{}", "{\"secrets\":{}}", "{\"secrets\":[1]}",
+		"{\"secrets\":[{\"name\":\"a\"}]}",
+		"{\"secrets\":[{\"name\":\"a b\",\"env\":\"X\"}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"env\":\"X=Y\"}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"env\":\"\"}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"exec\":[]}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"exec\":[\"x\",1]}]}",
+		"{\"secrets\":[{\"name\":\"a\",\"exec\":[\"x\\u0000y\"]}]}"};
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(
+			frontsecret_wishes(bad[i], strlen(bad[i]), &root, wishes, &n, &err),
+			-EPROTO);
+}
+
+static bool take(
+	struct vault_giver *g, enum frontsecret_kind kind, const char *name, const char *text)
+{
+	uint8_t p[FRONTSECRET_HEAD + 64];
+	size_t n = frontsecret_head(kind, name, p);
+	memcpy(p + n, text, strlen(text));
+	return frontsecret_take(g, p, n + strlen(text));
+}
+
+static void test_secret(void **state)
+{
+	(void)state;
+	const struct vault_want want = {.name = "a",
+		.source = VAULT_ENV,
+		.place = "A",
+		.exposure = VAULT_SESSION,
+		.variable = "VA"};
+	struct vault *v = vault_new();
+	const struct vault_granted *list;
+	vault_set_wants(v, "u", &want, 1);
+	struct vault_giver *g = vault_giver_new(v, "u");
+	vault_giver_ask(g);
+	assert_true(take(g, FRONTSECRET_VALUE, "a", "long enough"));
+	assert_true(take(g, FRONTSECRET_VALUE, "b", "nobody asked"));
+	struct vault_grant *s = vault_grant_new(v, "u");
+	assert_int_equal(vault_grant_list(s, &list), 1);
+	assert_non_null(list[0].value);
+	vault_grant_free(s);
+	/* whatever a front thinks of its value, a short one is none; a reason is cut, and printable
+	 */
+	assert_true(take(g, FRONTSECRET_VALUE, "a", "short"));
+	s = vault_grant_new(v, "u");
+	(void)vault_grant_list(s, &list);
+	assert_null(list[0].value);
+	assert_non_null(strstr(list[0].why, "fewer than 8"));
+	vault_grant_free(s);
+	assert_true(take(g, FRONTSECRET_NONE, "a", "because\x1b[2J"));
+	s = vault_grant_new(v, "u");
+	(void)vault_grant_list(s, &list);
+	assert_string_equal(list[0].why, "because?[2J");
+
+	static const uint8_t bad[][4] = {
+		{1, 0}, {1, 3, 'a', 'b'}, {1, 65}, {1, 1, 0}, {1, 1, '.'}, {2, 1, 'a'}};
+	static const size_t sizes[] = {2, 4, 2, 3, 3, 3};
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(frontsecret_take(g, bad[i], sizes[i]));
+	assert_false(frontsecret_take(g, bad[0], 1));
+	vault_free(v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +317,8 @@ int main(void)
 		cmocka_unit_test(test_answer),
 		cmocka_unit_test(test_maxima),
 		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_wishes),
+		cmocka_unit_test(test_secret),
 		cmocka_unit_test(test_bad_hello),
 		cmocka_unit_test(test_reply),
 		cmocka_unit_test(test_versions),

@@ -73,11 +73,10 @@ static void test_given(void **state)
 	char first[200] = "", second[200] = "";
 	give(g, "b", "the value of b");
 	for (int i = 0; i < 2; i++) {
-		size_t n;
 		s = vault_grant_new(v, "uid:1");
 		(void)vault_grant_list(s, &list);
-		const uint8_t *p = secret_value_bytes(list[1].value, &n);
-		(void)snprintf(i ? second : first, 200, "%.*s", (int)n, p);
+		assert_null(list[1].value);
+		(void)snprintf(i ? second : first, 200, "%s", list[1].placeholder);
 		vault_grant_free(s);
 	}
 	assert_int_equal(strncmp(first, "scb-placeholder-b-", 18), 0);
@@ -197,7 +196,7 @@ static void test_reload(void **state)
 	assert_true(vault_giver_open(g));
 	struct vault_grant *s = vault_grant_new(v, "u");
 	assert_int_equal(vault_grant_list(s, &list), 1);
-	assert_non_null(list[0].value);
+	assert_int_equal(strncmp(list[0].placeholder, "scb-placeholder-", 16), 0);
 	vault_grant_free(s);
 	vault_giver_late(g);
 	assert_false(vault_giver_open(g));
