@@ -118,6 +118,7 @@ def rehearse_request():
     _library.enter_namespaces([])
     _library.rehearse()
     _library.unload()
+    _library = None
     _renew(request)
     template.send(wire.tlv(wire.TEMPLATE_DONE, b""))
     broker.close()

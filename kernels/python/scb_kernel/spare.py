@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 
 from . import forked, reborn, wire
 
@@ -65,7 +66,10 @@ class Spare:
                      self._fingerprint.holds):
             if self._wait(0):
                 return
-            part()
+            try:
+                part()
+            except Exception as error:  # it will be slower, or say itself why there is no kernel
+                print(f"a spare cannot rehearse: {error!r}", file=sys.stderr)
 
     def _accept(self):
         connection, _ = self._listener.accept()
