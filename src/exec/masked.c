@@ -13,6 +13,7 @@ static void mask_text(char *text, const struct redacting *w)
 {
 	size_t n = text ? strlen(text) : 0;
 	redact_text(w->redactor, text, n, false, n >= CUT_FROM, w->hits);
+	redact_shortened(w->redactor, text, n); /* as kernels do with what is long */
 }
 
 static void mask_texts(char **texts, size_t n, const struct redacting *w)
@@ -59,7 +60,7 @@ static void mask_bundle(struct exec_bundle *b, const struct redacting *w)
 		struct exec_mime *m = &b->mimes[i];
 		mask_text(m->type, w);
 		if (!exec_mime_is_json(m->type) && str_utf8_valid(m->data, m->n))
-			redact_text(w->redactor, (char *)m->data, m->n, false, false, w->hits);
+			mask_text((char *)m->data, w);
 	}
 	mask_texts(b->skipped, b->n_skipped, w);
 }

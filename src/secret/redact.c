@@ -236,6 +236,65 @@ size_t redact_text(const struct redactor *r, char *p, size_t n, bool before, boo
 	return count;
 }
 
+/* Places of one text that are looked at: each costs a look at every form. */
+#define SHORTENED_MAX 32
+
+static bool is_between(char c)
+{
+	return c == ' ' || c == '\n' || c == '\'' || c == '"';
+}
+
+/* A word that ends at p[n), and one that begins at p[0]. */
+static size_t word_before(const char *p, size_t n)
+{
+	size_t k = 0;
+	while (k < n && p[n - k - 1] != ' ' && p[n - k - 1] != '\n')
+		k++;
+	return k;
+}
+
+static size_t word_behind(const char *p, size_t n)
+{
+	size_t k = 0;
+	while (k < n && p[k] != ' ' && p[k] != '\n')
+		k++;
+	return k;
+}
+
+/* Around the sign p[at..to). */
+static void mask_around(
+	const struct redactor *r, char *p, size_t n, size_t at, size_t to, bool look)
+{
+	for (int i = 0; i < 3 && at > 0 && is_between(p[at - 1]); i++)
+		at--;
+	for (int i = 0; i < 3 && to < n && is_between(p[to]); i++)
+		to++;
+	size_t before =
+		look ? matcher_part_at_end(r->matcher, (uint8_t *)p, at) : word_before(p, at);
+	size_t behind = look ? matcher_part_at_start(r->matcher, (uint8_t *)p + to, n - to)
+			     : word_behind(p + to, n - to);
+	if (before >= REDACT_SHORT)
+		memset(p + at - before, MASK, before);
+	if (behind >= REDACT_SHORT)
+		memset(p + to, MASK, behind);
+}
+
+void redact_shortened(const struct redactor *r, char *p, size_t n)
+{
+	static const char dots[] = "...", sign[] = "\xE2\x80\xA6";
+	unsigned places = 0;
+	if (!r)
+		return;
+	for (size_t at = 0; at + 3 <= n; at++) {
+		if (memcmp(p + at, dots, 3) != 0 && memcmp(p + at, sign, 3) != 0)
+			continue;
+		mask_around(r, p, n, at, at + 3, places++ < SHORTENED_MAX);
+		at += 2;
+	}
+	if (places && !str_utf8_valid(p, n))
+		mask_broken(p, n);
+}
+
 size_t redact_pending(const struct redactor *r, const void *p, size_t n)
 {
 	size_t part = r ? matcher_part_at_end(r->matcher, p, n) : 0;

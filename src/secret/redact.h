@@ -70,6 +70,12 @@ size_t redact_piece(const struct redactor *r, void *p, size_t n, bool before, bo
  * all of the character is masked. */
 size_t redact_text(const struct redactor *r, char *p, size_t n, bool before, bool after,
 	struct redact_hits *hits);
+/* In place, a text that was shortened before it came here: where "…" or "..." stands, what could be
+ * the beginning of a secret before it, or the end of one behind it, is masked from REDACT_SHORT
+ * bytes on; blanks, quotes and newlines may stand between. Where there are more such places than
+ * can be looked at, the words at them are. The text stays valid UTF-8. */
+void redact_shortened(const struct redactor *r, char *p, size_t n);
+#define REDACT_SHORT 8
 /* How many bytes at the end of what was read so far could be the beginning of a form; 0 where they
  * are fewer than REDACT_PART. Before redact_bytes(). */
 size_t redact_pending(const struct redactor *r, const void *p, size_t n);

@@ -187,6 +187,19 @@ class Redaction(harness.Case):
         table = r.results[0]["mime"]["application/vnd.scb.table+json"]
         self.assertEqual(["*" * len(DIGITS), 1], table["data"][1], str(table))
 
+    def test_shortened(self):
+        """What kernel and pandas leave of a long text shows no part of a secret."""
+        for code in ("'a' * 3000 + K + 'b' * 40000", "'a' * 40000 + K * 3 + 'b' * 3050", "[K * 30] * 500"):
+            r = self.py(ENV + code)
+            self.assertDone(r)
+            for part in range(8, len(KEY), 5):
+                self.assertNotIn(json.dumps("a" + KEY[:part])[1:-1], r.text)
+        r = self.py(ENV + "import pandas as pd\npd.set_option('display.max_colwidth', 20)\npd.DataFrame({'t': [K, 'z' * 8 + K]})", timeout_s=60)
+        if r.error and r.error["name"] == "ModuleNotFoundError":
+            self.skipTest("pandas is not installed")
+        self.assertDone(r)
+        self.assertNotIn(KEY[:8], json.dumps(r.results[0]["mime"]["text/plain"]))
+
     def test_errors_of_a_program(self):
         r = self.py(ENV + "raise ValueError('no ' + T)")
         self.assertEqual("no " + MASK, r.error["message"])

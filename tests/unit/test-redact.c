@@ -214,6 +214,29 @@ static void what_a_cut_leaves_of_a_secret_is_masked(void **state)
 	redactor_unref(r);
 }
 
+static void shortened(const struct redactor *r, const char *in, const char *out)
+{
+	char *text = xstrdup(in);
+	redact_shortened(r, text, strlen(text));
+	assert_string_equal(text, out);
+	free(text);
+}
+
+static void what_was_shortened_shows_no_part(void **state)
+{
+	(void)state;
+	struct redactor *r = redactor_of("s3cr3t-t0ken-of-thirty-letters");
+	shortened(r, "0  s3cr3t-t0ken-of...", "0  ***************...");
+	shortened(r, "'s3cr3t-t0ken' \xE2\x80\xA6 'ty-letters'\n(length 30)",
+		"'************' \xE2\x80\xA6 '**********'\n(length 30)");
+	shortened(r, "xs3cr3t-t0\n\xE2\x80\xA6 9 characters left out \xE2\x80\xA6\nirty-letters.",
+		"x*********\n\xE2\x80\xA6 9 characters left out \xE2\x80\xA6\n************.");
+	shortened(r, "wait...", "wait...");
+	shortened(r, "s3cr3t-...", "s3cr3t-...");
+	shortened(r, "...", "...");
+	redactor_unref(r);
+}
+
 static void what_may_go_on_is_pending(void **state)
 {
 	(void)state;
@@ -410,6 +433,7 @@ int main(void)
 		cmocka_unit_test(no_redactor_changes_nothing),
 		cmocka_unit_test(a_text_stays_utf8),
 		cmocka_unit_test(what_a_cut_leaves_of_a_secret_is_masked),
+		cmocka_unit_test(what_was_shortened_shows_no_part),
 		cmocka_unit_test(what_may_go_on_is_pending),
 		cmocka_unit_test(any_split_is_as_the_slow_way),
 		cmocka_unit_test(twenty_secrets_fit),
