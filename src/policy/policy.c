@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/str.h"
 #include "policy/place.h"
 #include "policy/rules.h"
 #include "wire/sha256.h"
@@ -366,6 +367,7 @@ static void deny(struct policy_decision *d, const char *rule, const char *fmt, .
 	va_start(ap, fmt);
 	(void)vsnprintf(d->reason, sizeof(d->reason), fmt, ap);
 	va_end(ap);
+	str_make_printable(d->reason); /* it names what was asked for */
 }
 
 static void deny_principal(struct policy_decision *d, const char *principal)

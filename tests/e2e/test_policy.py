@@ -421,6 +421,20 @@ class Reload(PolicyCase):
         self.assertEqual("B", self.state())
         self.assertEqual(8, len(self.events("policy.reload")))
 
+    def test_solo(self):
+        """a process without a broker reads it again, too, and ends as it does otherwise"""
+        c = self.serve(self.A, "--solo")
+        self.assertEqual("A", self.state())
+        self.write(self.B)
+        self.reloaded(1)
+        self.assertEqual("B", self.state())
+        self.write(self.A)
+        os.kill(c.pid, signal.SIGHUP)
+        self.reloaded(2)
+        self.assertEqual("A", self.state())
+        c.close()
+        self.assertEqual(0, c.proc.returncode)
+
     def test_own_file_appears(self):
         """the user's own file holds from when it is there, and its going is no permission"""
         config = os.path.join(self.place.top, "config")
