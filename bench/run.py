@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+import audit  # noqa: E402
 import peer  # noqa: E402
 import policy  # noqa: E402
 import redact  # noqa: E402
@@ -34,6 +35,7 @@ GROUPS = {
     "size": space.size,
     "redact": redact.redact,
     "policy": policy.policy,
+    "audit": audit.audit,
 }
 
 

@@ -85,7 +85,8 @@ int audit_flush(struct audit *a, struct err *err) MUST_CHECK;
 /* ---- after a broker's death ----
  *
  * The next one is given the unanswered requests again, and must not write again what is on record.
- * An event happens once to its subject: tool.* and file.* to a delivery, exec.* to a job, session.*
+ * An event happens once to its subject: tool.*, file.*, handle.* and rate.* to a
+ * delivery, exec.* to a job, session.*
  * to a session. What the log's last LIMIT_AUDIT_TAIL bytes say is read at the first question (which
  * blocks on the disk) and kept up from then on. */
 

@@ -25,6 +25,8 @@ enum tail_subject tail_subject(const char *event)
 	} table[] = {
 		{"tool.", TAIL_DELIVERY},
 		{"file.", TAIL_DELIVERY},
+		{"handle.", TAIL_DELIVERY},
+		{"rate.", TAIL_DELIVERY},
 		{"exec.", TAIL_JOB},
 		{"session.", TAIL_SESSION},
 	};

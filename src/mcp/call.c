@@ -282,10 +282,13 @@ static json_t *masked(struct call *c, json_t *result)
 	return result;
 }
 
-/* A line for each secret that was masked. */
+/* A line for each secret that was masked: in one write with the call's end, so that all of them are
+ * on record where that is. */
 static int audit_hits(struct call *c, struct err *err)
 {
 	int r = 0;
+	if (c->again && audit_recorded(c->server->config.audit, "tool.end", c->delivery_text))
+		return 0;
 	for (size_t i = 0; i < c->hits.n && r == 0; i++) {
 		const struct redact_count *hit = &c->hits.counts[i];
 		_cleanup_free_ char *detail =

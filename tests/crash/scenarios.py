@@ -54,7 +54,7 @@ def normal_audit(events, top):
     call, job and session: what goes on at the same time has no order among itself."""
     names, deliveries, lines = Names(), {}, []
     for e in events:
-        if e["event"].startswith(("broker.", "audit.")):
+        if e["event"].startswith(("broker.", "audit.", "policy.load")):
             continue
         e = {k: v for k, v in e.items() if k not in ("ts", "seq", "run", "durationMs", "prev", "hash")}
         if "delivery" in e:

@@ -4,6 +4,7 @@
 Committed findings (tests/fuzz/found/TARGET/…) are copied beside them, so that they are tried first
 in every later run.
 """
+import hashlib
 import json
 import os
 import shutil
@@ -24,6 +25,16 @@ def tlv(tag, value):
 
 def frame(kind, stream=0, payload=b"", flags=0):
     return struct.pack(">BBHII", 1, kind, flags, stream, len(payload)) + payload
+
+
+def audit_log(*members, seq=1):
+    """Lines that are chained."""
+    lines, prev = [], "0" * 64
+    for i, rest in enumerate(members):
+        line = (f'{{"ts":"2026-11-30T08:15:00.000000Z","seq":{seq + i},"prev":"{prev}","run":"0a1b2c3d",{rest}}}').encode()
+        prev = hashlib.sha256(line).hexdigest()
+        lines.append(line)
+    return b"\n".join(lines) + b"\n"
 
 
 def short_tlv(tag, value):
@@ -147,6 +158,13 @@ SEEDS = {
         b"\x00\x04s3cr3t-t0ken" + bytes(b for i in range(60) for b in (ord(" "), 0xF0, i)),
         b"\x01\x00abcdefgh\x02efghijkl99" + bytes(b for i in range(0, 250, 3) for b in (0xF3, i, i % 5, i % 13)),
         b"\x02\x00aaaaaaaa\x01aaaabaaab\x06a/b+c d\"e'f\\g\n" + b"aaaaaaaaaaab" * 9 + bytes((0xF1, 9, 2, 0xF2, 30, 8)) * 20,
+    ],
+    "audit": [
+        audit_log('"event":"broker.start","detail":"0.1.0","owasp":["ASI08","T8"]', '"event":"exec.start","tool":"run_code","job":"j-1"',
+                  '"event":"exec.end","job":"j-1","exitCode":3,"exitReason":"timeout","durationMs":1.500,"detail":"a\\"b\\u0001"'),
+        audit_log('"event":"audit.rotate","path":"audit-000000000007.jsonl","lastSeq":7,"lastHash":"' + "0" * 64 + '"',
+                  '"event":"audit.drop","lastSeq":7,"lastHash":"' + "0" * 64 + '"', '"event":"audit.recover","torn":"{","tornBytes":1', seq=8),
+        audit_log('"event":"audit.gap","detail":"x"', '"event":"tool.call","policyDecisions":[{"rule":"r","decision":"deny"}]'),
     ],
     "exec": [
         b"\x01" + b"".join(tlv(t, v) for t, v in STATUS),

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -273,6 +275,75 @@ static void all_of_a_write_or_nothing(void **state)
 	audit_close(a);
 	assert_int_equal(check_log(), 60 + 3);
 	assert_int_equal(lines_with("audit.gap") + lines_with("audit.recover"), 0);
+}
+
+/* ---- a disk that is full ---- */
+
+#define NO_DISK 77
+/* In a child: where something is not as it should be. */
+#define MUST(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			(void)fprintf(stderr, "# line %d: %s: %s\n", __LINE__, #cond, err.text);   \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/* All that there is but a page at most. */
+static void fill_disk(const char *file)
+{
+	static char page[4096];
+	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	while (write(fd, page, sizeof(page)) > 0)
+		continue;
+	close(fd);
+}
+
+/* On a file system of 1 MiB of its own. */
+static NORETURN void live_on_a_full_disk(void)
+{
+	struct err err = {0};
+	char filler[64];
+	const struct audit_event start = {.event = "exec.start", .job = "j"};
+	const struct audit_event end = {.event = "exec.end", .job = "j"};
+	int begun = 0, ended = 0;
+	(void)snprintf(filler, sizeof(filler), "%s/filler", dir);
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", dir, "tmpfs", 0, "size=1M") < 0)
+		_exit(NO_DISK);
+	struct audit *a = opened();
+	MUST(audit_event(a, &start, &err) == 0);
+	fill_disk(filler);
+	for (begun = 1; begun < 5000 && audit_event(a, &start, &err) == 0;)
+		begun++;
+	/* what is kept is for what has begun */
+	MUST(err.code == ERR_AUDIT_UNAVAILABLE && err.errnum == ENOSPC && begun < 5000);
+	MUST(strstr(err.text, "make room"));
+	for (; ended < begun && audit_event(a, &end, &err) == 0;)
+		ended++;
+	MUST(ended == begun);
+	MUST(unlink(filler) == 0);
+	MUST(audit_event(a, &start, &err) == 0);
+	MUST(audit_event(a, &end, &err) == 0);
+	audit_close(a);
+	MUST((int)check_log() == begun + ended + 2);
+	_exit(0);
+}
+
+static void on_a_full_disk_what_began_ends(void **state)
+{
+	(void)state;
+	int status;
+	start_anew();
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		live_on_a_full_disk();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_DISK)
+		skip(); /* not root: no file system of its own */
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* ---- killed while it wrote ---- */
@@ -728,6 +799,7 @@ int main(void)
 		cmocka_unit_test(lines_are_json),
 		cmocka_unit_test(two_lines_in_one_write),
 		cmocka_unit_test(all_of_a_write_or_nothing),
+		cmocka_unit_test(on_a_full_disk_what_began_ends),
 		cmocka_unit_test(killed_before_the_line),
 		cmocka_unit_test(killed_within_the_line),
 		cmocka_unit_test(killed_after_the_line),
