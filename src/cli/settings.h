@@ -27,8 +27,8 @@ void settings_done(struct settings *s);
 extern const struct option_def settings_options[];
 /* As --policy does. */
 int settings_set_policy(struct settings *s, const char *path, struct err *err) MUST_CHECK;
-/* Once all are parsed: does no mount show scb's own files, and, where no policy file has a say in it,
- * do the limits fit together? */
+/* Once all are parsed: does no mount show scb's own files, and, where no policy file has a say in
+ * it, do the limits fit together? */
 int settings_check(const struct settings *s, struct err *err) MUST_CHECK;
 /* The policy of these settings: the file given, else the user's own where there is one, else the
  * built-in one; problems may be NULL. */

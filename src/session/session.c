@@ -8,6 +8,12 @@
 #include "base/clock.h"
 #include "session/session_internal.h"
 
+/* One that is kept ready is nobody's. */
+static bool is_of(const struct session *s, const char *principal)
+{
+	return s->principal && strcmp(s->principal, principal) == 0;
+}
+
 static bool findable(const struct session *s)
 {
 	return s->state == SESSION_LIVE || s->state == SESSION_LOST;
@@ -25,7 +31,7 @@ int sessions_find(struct sessions *m, const char *principal, const char *handle,
 	/* Every handle is compared to its end, so that time tells nothing about any of them. */
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
 		bool same = id_equal(s->handle, wanted, sizeof(wanted));
-		if (same && findable(s) && strcmp(s->principal, principal) == 0)
+		if (same && findable(s) && is_of(s, principal))
 			found = s;
 	}
 	if (!found)
@@ -41,7 +47,7 @@ int sessions_each(struct sessions *m, const char *principal,
 	int (*fn)(void *user, struct session *s), void *user)
 {
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
-		if (!findable(s) || (principal && strcmp(s->principal, principal) != 0))
+		if (!findable(s) || (principal && !is_of(s, principal)))
 			continue;
 		int r = fn(user, s);
 		if (r != 0)
@@ -66,7 +72,7 @@ int sessions_find_job(struct sessions *m, const char *principal, const char *job
 	if (id_valid('j', job) && id_unhex(job + 2, id, sizeof(id)) == 0) {
 		list_for_each (s, next, &m->sessions, struct session, sessions) {
 			bool has = has_job(s, id);
-			if (has && findable(s) && strcmp(s->principal, principal) == 0)
+			if (has && findable(s) && is_of(s, principal))
 				found = s;
 		}
 	}
@@ -187,7 +193,7 @@ static struct session *evictable(struct sessions *m, const char *principal)
 	struct session *best = NULL;
 	uint64_t now = clock_boottime_us();
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
-		if (principal && strcmp(s->principal, principal) != 0)
+		if (principal && !is_of(s, principal))
 			continue;
 		if (s->state == SESSION_LOST)
 			return s;
@@ -206,7 +212,7 @@ static uint32_t count(struct sessions *m, const char *principal)
 	uint32_t n = 0;
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
 		if (s->state != SESSION_POOLED && s->state < SESSION_CLOSING &&
-			(!principal || strcmp(s->principal, principal) == 0))
+			(!principal || is_of(s, principal)))
 			n++;
 	}
 	return n;
@@ -248,7 +254,7 @@ bool sessions_closed_by(struct sessions *m, const char *principal, const struct 
 	if (!text[0])
 		return false;
 	list_for_each (s, next, &m->sessions, struct session, sessions) { /* being closed still */
-		if (s->state >= SESSION_CLOSING && strcmp(s->principal, principal) == 0 &&
+		if (s->state >= SESSION_CLOSING && is_of(s, principal) &&
 			strcmp(s->closed_by, text) == 0) {
 			ret->ending = s;
 			memcpy(ret->handle, s->handle, ID_TEXT_SIZE);

@@ -235,6 +235,13 @@ class Enforced(PolicyCase):
         self.assertTrue(until(ready, 10))
         third = c.tool("session", action="open").session
         self.assertEqual(48, shm(third))
+        # one that is nobody's counts for nobody, and is no one's to evict
+        broker = self.place.broker()
+        self.write(policy(limits={"shm": "48M", "pool": 1, "sessions_principal": 3}))
+        self.reloaded(2)
+        self.assertTrue(until(ready, 10))
+        self.assertRefused(c.tool("session", action="open"), "limit_reached", "3 sessions are open")
+        self.assertEqual(broker, self.place.broker())
 
     def test_run_with_a_shorter_limit(self):
         """scb run asks for no more time than the policy gives"""
