@@ -161,30 +161,32 @@ static int announce(struct chain *c)
 	c->head.next_seq = c->seq;
 	c->head.next_bytes = c->lines.len;
 	memcpy(c->head.next_hash, c->tip, HASH_SIZE);
-	int r = head_write(c->head_fd, c->key, &c->head);
-	return r < 0 ? r : durable(c, c->head_fd);
+	head_write(c->head_map, c->key, &c->head);
+	return durable(c, c->head_fd);
 }
 
-static int settle(struct chain *c)
+static void settle(struct chain *c)
 {
 	c->head.next_seq = c->head.next_bytes = 0;
 	memset(c->head.next_hash, 0, HASH_SIZE);
-	return head_write(c->head_fd, c->key, &c->head);
+	head_write(c->head_map, c->key, &c->head);
 }
 
-static int commit(struct chain *c)
+static void commit(struct chain *c)
 {
 	c->head.offset += c->lines.len;
 	c->head.seq = c->seq;
 	memcpy(c->head.hash, c->tip, HASH_SIZE);
-	return settle(c);
+	settle(c);
 }
 
 /* What was written of it goes again, so that the log has whole lines alone. */
 static void take_back(struct chain *c)
 {
-	if (ftruncate(c->fd, (off_t)c->head.offset) < 0 || settle(c) < 0)
+	if (ftruncate(c->fd, (off_t)c->head.offset) < 0)
 		c->unsure = true;
+	else
+		settle(c);
 	c->allocated = c->head.offset; /* the promise has gone with it */
 }
 
@@ -210,9 +212,7 @@ int chain_flush(struct chain *c, enum chain_kind kind, struct err *err)
 		if (r < 0)
 			take_back(c);
 		else
-			r = commit(c);
-		/* written, and nothing says so: the next line says it */
-		c->unsure = c->unsure || (r < 0 && c->head.seq == c->seq);
+			commit(c);
 	}
 	forget_lines(c);
 	if (r < 0)
@@ -319,6 +319,7 @@ void chain_close(struct chain *c)
 	if (c->fd >= 0 && !c->unsure)
 		(void)!ftruncate(c->fd, (off_t)c->head.offset);
 	fd_closep(&c->fd);
+	head_unmap(c->head_map);
 	fd_closep(&c->head_fd);
 	fd_closep(&c->dir);
 	buf_done(&c->lines);

@@ -20,6 +20,7 @@
 struct chain {
 	struct audit_config config;
 	int dir, fd, head_fd;
+	void *head_map;
 	uint8_t key[HASH_KEY_SIZE];
 	struct head head; /* as it stands in the file */
 	dev_t dev;        /* of the log's file */

@@ -72,8 +72,8 @@ static int begin_chain(struct chain *c, struct err *err)
 	r = new_log(c, err);
 	if (r < 0)
 		return r;
-	r = head_write(c->head_fd, c->key, &c->head);
-	return r < 0 ? chain_broken(err, -r) : 0;
+	head_write(c->head_map, c->key, &c->head);
+	return 0;
 }
 
 /* ---- what was torn ---- */
@@ -276,6 +276,10 @@ int chain_repair(struct chain *c, struct err *err)
 		r = logset_read(c->dir, &set);
 	if (r < 0)
 		return io_error(err, r);
+	if (!c->head_map)
+		r = head_map(c->head_fd, &c->head_map);
+	if (r < 0)
+		return chain_broken(err, -r);
 	c->head = head;
 	int fd = chain_open_file(c, LOGSET_NAME, O_APPEND);
 	if (fd < 0 && fd != -ENOENT)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,7 +77,7 @@ int head_read(int fd, const uint8_t key[static HASH_KEY_SIZE], enum head_state *
 	return 0;
 }
 
-int head_write(int fd, const uint8_t key[static HASH_KEY_SIZE], struct head *h)
+void head_write(void *map, const uint8_t key[static HASH_KEY_SIZE], struct head *h)
 {
 	unsigned number = h->next_bytes ? 0 : 1;
 	do
@@ -95,11 +96,30 @@ int head_write(int fd, const uint8_t key[static HASH_KEY_SIZE], struct head *h)
 	memcpy(s.next_hash, h->next_hash, sizeof(s.next_hash));
 	memcpy(s.boot, h->boot, sizeof(s.boot));
 	hash_mac(key, &s, offsetof(struct slot, mac), s.mac);
-	ssize_t n;
-	do
-		n = pwrite(fd, &s, sizeof(s), (off_t)number * SLOT_AT);
-	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)sizeof(s) ? 0 : n < 0 ? -errno : -ENOSPC;
+	memcpy((uint8_t *)map + (size_t)number * SLOT_AT, &s, sizeof(s));
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before whatever system call comes next */
+}
+
+int head_map(int fd, void **ret_map)
+{
+	static const uint8_t zeros[N_SLOTS * SLOT_AT];
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	size_t have = (size_t)MIN(st.st_size, (off_t)sizeof(zeros)), lack = sizeof(zeros) - have;
+	if (lack && pwrite(fd, zeros, lack, (off_t)have) != (ssize_t)lack)
+		return errno ? -errno : -ENOSPC;
+	void *map = mmap(NULL, sizeof(zeros), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	*ret_map = map;
+	return 0;
+}
+
+void head_unmap(void *map)
+{
+	if (map)
+		(void)munmap(map, N_SLOTS * SLOT_AT);
 }
 
 int head_prepare(int fd)

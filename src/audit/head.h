@@ -50,9 +50,13 @@ enum head_state {
 /* Reads both slots. A negative errno: it cannot be read. */
 int head_read(int fd, const uint8_t key[static HASH_KEY_SIZE], enum head_state *ret_state,
 	struct head *ret) MUST_CHECK;
+/* Both slots in memory, shared with the file, which is made as long as they are: a store is what
+ * costs least, and is there whatever becomes of this process. A negative errno. */
+int head_map(int fd, void **ret_map) MUST_CHECK;
+void head_unmap(void *map);
 /* Writes h with the next generation (to slot 0 where something is announced, else to slot 1).
  * Generations are made even and odd by that. */
-int head_write(int fd, const uint8_t key[static HASH_KEY_SIZE], struct head *h) MUST_CHECK;
+void head_write(void *map, const uint8_t key[static HASH_KEY_SIZE], struct head *h);
 /* Makes room for both slots, so that a full disk is no obstacle later. */
 int head_prepare(int fd) MUST_CHECK;
 void head_boot(uint8_t ret[static HEAD_BOOT]);

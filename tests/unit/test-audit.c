@@ -392,12 +392,6 @@ static off_t in_the_line(void)
 	return size_of_log() + 50;
 }
 
-/* Where the head's second slot begins. */
-static off_t before_the_head(void)
-{
-	return 4096;
-}
-
 static void assert_recovered(json_int_t torn, bool counts)
 {
 	struct audit *a = opened();
@@ -437,8 +431,20 @@ static void killed_within_the_line(void **state)
 static void killed_after_the_line(void **state)
 {
 	(void)state;
+	char head[64], slot[4096];
+	const struct audit_event e = {.event = "tool.call", .delivery = "last"};
+	struct err err = {0};
+	(void)snprintf(head, sizeof(head), "%s/audit.head", dir);
 	start_anew();
-	die_writing(3, before_the_head);
+	struct audit *a = opened();
+	write_some(a, 3);
+	int fd = open(head, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(fd, slot, sizeof(slot), sizeof(slot)), sizeof(slot));
+	assert_int_equal(audit_event(a, &e, &err), 0);
+	audit_close(a);
+	/* the commit that did not come any more */
+	assert_int_equal(pwrite(fd, slot, sizeof(slot), sizeof(slot)), sizeof(slot));
+	close(fd);
 	assert_recovered(-1, true);
 }
 
