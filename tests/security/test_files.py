@@ -63,8 +63,8 @@ class Races(attack.Attack):
 
     def attacked(self, a, b, path):
         seen = self.seen()
-        job = self.swapping(a, b, 4, self.s)
-        done, refused = self.rounds(path, 3)
+        job = self.swapping(a, b, 3, self.s)
+        done, refused = self.rounds(path, 2)
         swaps = self.client.tool("job", action="wait", job=job, wait_s=20)
         self.assertGreater(int(swaps.stdout.split()[-1]), 1000, str(swaps))
         self.assertGreater(min(done, refused), 0, (done, refused))
@@ -85,8 +85,8 @@ class Races(attack.Attack):
         r = self.py("for c in 'ab': open(c, 'w').write(c * 3_000_000)", session=self.s)
         self.assertDone(r)
         whole = {hashlib.sha256(c * 3_000_000).hexdigest() for c in (b"a", b"b")}
-        job = self.swapping("a", "b", 4, self.s)
-        end, n, refused = time.monotonic() + 3, 0, 0
+        job = self.swapping("a", "b", 3, self.s)
+        end, n, refused = time.monotonic() + 2, 0, 0
         while time.monotonic() < end and n < 40:
             r = self.client.tool("present_output", path="a", session=self.s)
             refused += r.is_error
