@@ -270,7 +270,7 @@ static int too_large(struct err *err)
 	return err_set(err, ERR_LIMIT_REACHED, EFBIG,
 		"the secrets in all the forms that are looked for need a table of more than %d "
 		"MiB; "
-		"give fewer or shorter ones (a byte of a secret takes up to 170 bytes of it)",
+		"give fewer or shorter ones (a byte of a secret takes some 210 bytes of it)",
 		(int)(LIMIT_REDACT_TABLE / MIB));
 }
 
