@@ -4,6 +4,7 @@
 #   make check       build, run every test that this machine can run          (a few minutes)
 #   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients, a virtual machine
 #   make fuzz        each fuzz target for FUZZ_SECONDS (60)
+#   make conformance  MCP's own conformance suite against scb over HTTP (from npm)
 #   make bench       the figures beside a Jupyter kernel's, one line each (BENCH=NAME: one of them)
 #   make soak        a mix of calls for SOAK_MINUTES (2); SOAK=cycles: 1,000 sandboxes made and
 #                    destroyed; SOAK=output: one job that prints 10 GiB
@@ -23,7 +24,7 @@ SOAK_MINUTES ?= 2
 PYTHON := /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check check-all fuzz bench soak install uninstall format clean
+.PHONY: help build run check check-all conformance fuzz bench soak install uninstall format clean
 
 help:
 	@sed -n '3,/^$$/s/^#//p' Makefile
@@ -44,6 +45,11 @@ check:
 check-all:
 	@tools/setup build run test ci
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check base more guest
+
+conformance:
+	@tools/setup build run test ci
+	@tools/build $(BUILD) -Dtests=true
+	@tests/conformance/run $(BUILD)
 
 fuzz:
 	@tools/setup build ci
