@@ -116,8 +116,7 @@
 /* What is looked for in every text that leaves for a principal: LIMIT_SECRETS, with all their
  * values. */
 #define LIMIT_REDACT_VALUES (LIMIT_SECRETS * LIMIT_SECRET_VALUES)
-/* The table for that, in memory that is never in swap: some 19 KiB of secrets in all their forms.
- */
+/* The table for that, locked where the system allows it: some 19 KiB of secrets in all forms. */
 #define LIMIT_REDACT_TABLE (4 * MIB)
 
 /* ---- what the model is given ---- */
