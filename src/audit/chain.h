@@ -3,9 +3,9 @@
  * written.
  *
  * One process writes a chain: it holds a lock on the head (fcntl(2): no child has it, and it goes
- * with the process). The log's file is looked at before each write; where it is not as this chain
- * left it, the chain goes on in a new file whose first line says so (audit.gap), and the old one is
- * kept as it was found. */
+ * with the process). The log's file is looked at before a write (10 ms apart); where it is not as
+ * this chain left it, the chain goes on in a new file whose first line says so (audit.gap), and the
+ * old one is kept as it was found. */
 #pragma once
 
 #include <stdbool.h>

@@ -25,6 +25,7 @@ struct chain {
 	struct head head; /* as it stands in the file */
 	dev_t dev;        /* of the log's file */
 	ino_t ino;
+	uint64_t looked_us; /* whether the file is as it was left */
 	bool unsure; /* the log may not be as the head says: to be put right before the next line */
 
 	struct buf lines; /* waiting */

@@ -605,9 +605,11 @@ static void what_others_did_is_recorded(void **state)
 	write_some(a, 2);
 	assert_int_equal(lines_with("audit.gap"), 1);
 	append("{\"a\":1}\n");
+	(void)usleep(20 * 1000);
 	write_some(a, 2);
 	assert_int_equal(check_log(), 3);
 	assert_int_equal(unlink(path), 0);
+	(void)usleep(20 * 1000);
 	write_some(a, 2);
 	assert_int_equal(check_log(), 3);
 	assert_int_equal(lines_with("audit.gap"), 1);
