@@ -250,7 +250,7 @@ class Slow(Case):
                         tlv(TAG_INLINE, 1000))
         change = frame(FRAME_OPEN, 100, struct.pack(">H", OP_FILE_MKDIR) + tlv(TAG_PATH, "d") + tag)
         both = c.sealed(request) + c.sealed(change)
-        for cut in [*range(0, len(both), 23), *range(len(request) - 30, len(request) + 10), len(both)]:
+        for cut in [*range(0, len(both), 23), *range(len(request) - 30, len(request) + 10, 5), len(both)]:
             c.send_bytes((c.sealed(request) + c.sealed(change))[:cut])
             c.close()
             c = self.link()
@@ -274,7 +274,7 @@ class SlowStream(Slow):
         """Cut at each of its last places: it is not handled, and the CHALLENGE is found."""
         code = frame(FRAME_OPEN, 99, struct.pack(">H", OP_JOB_START) + tlv(TAG_JOB, os.urandom(16)) +
                      tlv(TAG_JOB_KIND, JOB_KIND_COMMAND) + tlv(TAG_SHELL_TEXT, "echo ran >> ran; #" + "x" * 40))
-        for missing in range(1, 45):
+        for missing in range(1, 45, 3):
             c = self.link()
             c.send_bytes(c.sealed(code)[:-missing])
             c.close()

@@ -358,6 +358,16 @@ static void is_done(uint64_t number)
 	assert_false(lost);
 }
 
+/* A request and its cancellation, as a front sends them to the next broker: both are there before
+ * the first is read. */
+static void send_again(uint64_t number, const json_t *m, const json_t *cancel)
+{
+	assert_int_equal(kill(mortal.pid, SIGSTOP), 0);
+	mortal_send(number, true, MORTAL_TELLS, m);
+	mortal_send(number + 1, true, MORTAL_TELLS, cancel);
+	assert_int_equal(kill(mortal.pid, SIGCONT), 0);
+}
+
 static void nothing_runs(void)
 {
 	json_t *answer = call("job", "{\"action\": \"list\"}");
@@ -392,8 +402,7 @@ static void a_cancelled_request_and_its_cancellation_are_done(void **state)
 
 	/* delivered again, to this broker and to the next, the two are done again and do no more */
 	for (int i = 0; i < 2; i++) {
-		mortal_send(number, true, MORTAL_TELLS, m);
-		mortal_send(number + 1, true, MORTAL_TELLS, cancel);
+		send_again(number, m, cancel);
 		is_done(number);
 		is_done(number + 1);
 		mortal_kill();
@@ -422,8 +431,7 @@ static void a_cancellation_is_made_by_the_next_broker(void **state)
 	assert_true(lost);
 	mortal_kill();
 	mortal_start();
-	mortal_send(number, true, MORTAL_TELLS, m);
-	mortal_send(mortal.number, true, MORTAL_TELLS, cancel);
+	send_again(number, m, cancel);
 	is_done(number);
 	is_done(mortal.number);
 	json_decref(m);
