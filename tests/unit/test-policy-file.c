@@ -55,8 +55,8 @@ static void what_is_missing_is_denied(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {"{\"version\":1}", "{\"version\":1,\"tools\":{}}",
-		"{\"version\":1,\"tools\":{\"allow\":[]},\"mounts\":[],\"outputs\":{},\"secrets\":{"
-		"}}"};
+		("{\"version\":1,\"tools\":{\"allow\":[]},\"mounts\":[],\"outputs\":{},"
+		 "\"secrets\":{}}")};
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct policy *p = parse(texts[i]);
 		const struct policy_secret *secrets;
