@@ -239,6 +239,18 @@ void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user)
 	sessions_close(all, done, user);
 }
 
+static void on_abandoned(void *user)
+{
+	struct parts *p = user;
+	mcp_server_close(p->server);
+}
+
+void parts_abandon(struct parts *p)
+{
+	parts_end_sessions(p, on_abandoned, p);
+	(void)uv_run(&p->loop, UV_RUN_DEFAULT);
+}
+
 void parts_close(struct parts *p)
 {
 	outputs_close(p->outputs);

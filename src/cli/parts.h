@@ -36,5 +36,8 @@ void parts_reload_policy(struct parts *p);
 /* Ends every session; connections are closed first, the server afterwards. done once nothing of
  * them is left. */
 void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user);
+/* After a parts_open() that went well, where something else did not: ends what it began. Runs the
+ * loop. */
+void parts_abandon(struct parts *p);
 /* The rest. */
 void parts_close(struct parts *p);

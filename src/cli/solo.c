@@ -223,8 +223,11 @@ int solo_serve(const struct settings *settings, int fd_out)
 	if (r < 0)
 		return cli_failed(&err);
 	r = parts_open(&s.parts, settings, true, &err);
-	if (r == 0)
+	if (r == 0) {
 		r = check_provider(&s, &err);
+		if (r < 0)
+			parts_abandon(&s.parts);
+	}
 	if (r == 0) {
 		start(&s, settings, fd_out);
 		(void)uv_run(&s.parts.loop, UV_RUN_DEFAULT);
