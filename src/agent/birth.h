@@ -1,5 +1,5 @@
 /* birth.h: how a kernel comes from a process that has everything loaded, with as little copied as
- * can be. Part of scb-enter.so, which Python loads (kernels/python/scb_kernel/supervise.py).
+ * can be. Part of scb-enter.so, which Python loads (kernels/python/scb_kernel/birth.py).
  *
  * fork() copies page tables, and each side then pays for every page that it writes to: with 90 MB
  * of libraries that is most of a kernel's start. So no process stands in between that has a copy.

@@ -257,8 +257,6 @@ static void say_where(
 	const struct web *web, const struct parts *parts, const struct web_settings *w)
 {
 	bool six = strchr(w->host, ':');
-	log_info("MCP at http://%s%s%s:%u/mcp", six ? "[" : "", w->host, six ? "]" : "",
-		mcp_http_port(web->http));
 	(void)fprintf(stderr, "scb: MCP at http://%s%s%s:%u/mcp, ", six ? "[" : "", w->host,
 		six ? "]" : "", mcp_http_port(web->http));
 	if (w->no_token)

@@ -26,7 +26,6 @@ struct http_exchange {
 	bool begun, chunked, ended, asked; /* asked: request() was called */
 	bool close;                        /* the connection goes with it */
 	void *data;
-	void (*drained)(void *user, struct http_exchange *x);
 };
 
 struct conn {
@@ -44,7 +43,6 @@ struct conn {
 	struct http_exchange x;
 	struct buf body, ahead, out, in_flight;
 	size_t lingered;
-	char peer[64];
 };
 
 static void advance(struct conn *c);
@@ -145,13 +143,7 @@ static void linger(struct conn *c)
 /* Something of the queue has gone. */
 static void on_gone_out(struct conn *c)
 {
-	struct http_exchange *x = &c->x;
-	if (c->phase == ANSWERING && x->drained && queued(c) < DRAINED) {
-		void (*drained)(void *, struct http_exchange *) = x->drained;
-		x->drained = NULL;
-		drained(c->server->config.user, x);
-	}
-	if (c->phase == ANSWERING && x->ended && x->close && queued(c) == 0)
+	if (c->phase == ANSWERING && c->x.ended && c->x.close && queued(c) == 0)
 		linger(c);
 	else if (c->phase != CLOSED)
 		advance(c);
@@ -263,8 +255,7 @@ void http_begin(struct http_exchange *x, unsigned status, const char *type,
 	x->begun = true;
 	bool old = x->head && x->head->minor == 0;
 	x->chunked = length == HTTP_UNKNOWN && !old;
-	x->close |= old || !x->head || !x->head->keep_alive || c->server->draining ||
-		    (length == HTTP_UNKNOWN && old);
+	x->close |= old || !x->head || !x->head->keep_alive || (length == HTTP_UNKNOWN && old);
 	(void)snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, http_reason(status));
 	put_text(c, line);
 	put_field(c, "date", date());
@@ -350,11 +341,6 @@ size_t http_queued(const struct http_exchange *x)
 	return queued(conn_of(x));
 }
 
-void http_on_drained(struct http_exchange *x, void (*fn)(void *user, struct http_exchange *x))
-{
-	x->drained = fn;
-}
-
 const struct http_head *http_head(const struct http_exchange *x)
 {
 	return x->head;
@@ -364,11 +350,6 @@ const void *http_body(const struct http_exchange *x, size_t *ret_n)
 {
 	*ret_n = conn_of(x)->body.len;
 	return conn_of(x)->body.data;
-}
-
-const char *http_peer(const struct http_exchange *x)
-{
-	return conn_of(x)->peer;
 }
 
 void http_set_data(struct http_exchange *x, void *data)
@@ -518,20 +499,6 @@ static void on_timer(uv_timer_t *t)
 
 /* ---- the beginning ---- */
 
-static void name_peer(struct conn *c)
-{
-	struct sockaddr_storage a;
-	int size = sizeof(a);
-	char host[48] = "?";
-	if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&a, &size) < 0)
-		return;
-	bool six = a.ss_family == AF_INET6;
-	uint16_t port = ntohs(six ? ((struct sockaddr_in6 *)&a)->sin6_port
-				  : ((struct sockaddr_in *)&a)->sin_port);
-	(void)uv_ip_name((struct sockaddr *)&a, host, sizeof(host));
-	(void)snprintf(c->peer, sizeof(c->peer), six ? "[%s]:%u" : "%s:%u", host, port);
-}
-
 void http_conn_accept(struct http_server *s)
 {
 	static const struct http_events events = {on_head, on_body, on_end};
@@ -549,22 +516,12 @@ void http_conn_accept(struct http_server *s)
 	buf_init(&c->out, LIMIT_HTTP_OUT_QUEUE);
 	buf_init(&c->in_flight, WRITE_PIECE);
 	c->parser = http_parser_new(HTTP_KIND_REQUEST, &events, c, LIMIT_HTTP_BODY);
-	bool full = s->n_conns > LIMIT_HTTP_CONNECTIONS || s->draining;
+	bool full = s->n_conns > LIMIT_HTTP_CONNECTIONS || s->closing;
 	if (uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)&c->tcp) < 0 || full) {
 		conn_close(c);
 		return;
 	}
 	(void)uv_tcp_nodelay(&c->tcp, 1);
-	name_peer(c);
 	wait_at_most(c, LIMIT_HTTP_IDLE_MS);
 	advance(c);
-}
-
-void http_conn_drain(struct list *node)
-{
-	struct conn *c = container_of(node, struct conn, link);
-	if (c->phase == READING && !http_parser_begun(c->parser))
-		conn_close(c);
-	else
-		c->x.close = true;
 }

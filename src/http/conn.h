@@ -10,7 +10,7 @@ struct http_server {
 	uv_tcp_t listener;
 	struct list conns;
 	size_t n_conns, n_handles;
-	bool draining, closing;
+	bool closing;
 	void (*done)(void *user);
 	void *done_user;
 };
@@ -19,7 +19,5 @@ struct http_server {
 void http_conn_accept(struct http_server *s);
 /* Closes it: gone() for an open exchange. */
 void http_conn_close(struct list *node);
-/* Closes it where nothing is being answered; else it closes after its answer. */
-void http_conn_drain(struct list *node);
 /* A handle of the server's has been closed. */
 void http_server_handle_closed(struct http_server *s);

@@ -74,30 +74,10 @@ uint16_t http_server_port(const struct http_server *s)
 					     : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-size_t http_server_connections(const struct http_server *s)
-{
-	return s->n_conns;
-}
-
-/* Closing one may, by its user, close others, but opens none. */
-static void each_conn(struct http_server *s, void (*fn)(struct list *node))
-{
-	for (struct list *at = s->conns.next, *next; at != &s->conns; at = next) {
-		next = at->next;
-		fn(at);
-	}
-}
-
-void http_server_drain(struct http_server *s)
-{
-	s->draining = true;
-	each_conn(s, http_conn_drain);
-}
-
 void http_server_close(struct http_server *s, void (*done)(void *user), void *user)
 {
 	CHECK(!s->closing);
-	s->closing = s->draining = true;
+	s->closing = true;
 	s->done = done;
 	s->done_user = user;
 	while (!list_empty(&s->conns))

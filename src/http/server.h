@@ -32,9 +32,6 @@ struct http_server_config {
 int http_server_new(const struct http_server_config *config, const char *host, uint16_t port,
 	struct http_server **ret, struct err *err) MUST_CHECK;
 uint16_t http_server_port(const struct http_server *s);
-size_t http_server_connections(const struct http_server *s);
-/* No more connections; those that are idle are closed, the others with their answer. */
-void http_server_drain(struct http_server *s);
 /* Closes everything, with gone() for whatever is open; done (may be NULL) from a later turn. */
 void http_server_close(struct http_server *s, void (*done)(void *user), void *user);
 
@@ -43,8 +40,6 @@ void http_server_close(struct http_server *s, void (*done)(void *user), void *us
 const struct http_head *http_head(const struct http_exchange *x);
 /* From request() on. */
 const void *http_body(const struct http_exchange *x, size_t *ret_n);
-/* "127.0.0.1:54321" */
-const char *http_peer(const struct http_exchange *x);
 void http_set_data(struct http_exchange *x, void *data);
 void *http_data(const struct http_exchange *x);
 
@@ -61,7 +56,5 @@ void http_begin(struct http_exchange *x, unsigned status, const char *type,
 void http_write(struct http_exchange *x, const void *p, size_t n);
 /* Bytes that the peer has not taken yet. */
 size_t http_queued(const struct http_exchange *x);
-/* Called once when http_queued() has come below half a megabyte again; NULL: nobody. */
-void http_on_drained(struct http_exchange *x, void (*fn)(void *user, struct http_exchange *x));
 void http_end(struct http_exchange *x);
 const char *http_reason(unsigned status);

@@ -26,7 +26,6 @@ struct token {
 };
 
 struct mcp_http {
-	uv_loop_t *loop;
 	struct mcp_server *server;
 	struct session_profile profile;
 	const struct err *no_provider;
@@ -142,8 +141,9 @@ static void on_done(struct mcp_transport *t, uint64_t number)
 	if (r->x && r->reads_streams) {
 		begin_stream(r);
 		http_end(r->x);
-	} else if (r->x)
+	} else if (r->x) {
 		http_answer(r->x, 204, NULL, NULL, 0, NULL, 0);
+	}
 	finish(r);
 }
 
@@ -425,7 +425,6 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 		.head = on_head,
 		.request = on_request,
 		.gone = on_gone};
-	h->loop = config->loop;
 	h->server = config->server;
 	h->no_provider = config->no_provider;
 	session_profile_copy(config->profile, &h->profile);
@@ -446,8 +445,8 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 		mcp_http_free(h);
 		return r;
 	}
-	(void)uv_timer_init(h->loop, &h->keep_alive);
-	(void)uv_timer_init(h->loop, &h->reaper);
+	(void)uv_timer_init(config->loop, &h->keep_alive);
+	(void)uv_timer_init(config->loop, &h->reaper);
 	h->keep_alive.data = h;
 	h->reaper.data = h;
 	h->handles = 3;
