@@ -255,7 +255,8 @@ void http_begin(struct http_exchange *x, unsigned status, const char *type,
 	x->begun = true;
 	bool old = x->head && x->head->minor == 0;
 	x->chunked = length == HTTP_UNKNOWN && !old;
-	x->close |= old || !x->head || !x->head->keep_alive || (length == HTTP_UNKNOWN && old);
+	/* An answer to a head alone: where the next request begins cannot be told. */
+	x->close |= old || !x->asked || !x->head || !x->head->keep_alive;
 	(void)snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, http_reason(status));
 	put_text(c, line);
 	put_field(c, "date", date());
@@ -376,7 +377,6 @@ static unsigned on_head(void *user, const struct http_head *h)
 		put_text(c, "HTTP/1.1 100 Continue\r\n\r\n");
 		flush(c);
 	}
-	x->close |= x->begun; /* answered without its body: what follows cannot be told from it */
 	wait_at_most(c, LIMIT_HTTP_BODY_MS);
 	return status;
 }

@@ -184,6 +184,7 @@ class Http(unittest.TestCase):
             status, fields, body = self.web.legacy("tools/list", Authorization=value)
             self.assertEqual(401, status)
             self.assertTrue(fields["www-authenticate"].startswith("Bearer"))
+            self.assertEqual("close", fields["connection"], "clients would ask on a connection that goes")
             self.assertNotIn(self.web.token.encode(), body)
         self.assertEqual(401, self.web.ask("POST", "/mcp?token=" + self.web.token, body={}, Authorization=None)[0])
         open_ = {"name": "session", "arguments": {"action": "open"}}
