@@ -148,6 +148,8 @@ static void on_timer(uv_timer_t *t)
 {
 	struct pool *p = t->data;
 	const struct policy_limits *l = limits_of(p, p->principal);
+	if (p->all->closing) /* it was due already: one made now would be closed by nobody */
+		return;
 	bool may = permitted(p);
 	if (!may || !same_limits(&p->limits, l))
 		drop_all(p);

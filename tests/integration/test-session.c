@@ -67,7 +67,7 @@ static int setup(void **state)
 		.agent_path = live.agent_path,
 		.kernels_dir = live.kernels_dir,
 	};
-	set_limit("pool", 0); /* test-pool.c has it */
+	set_limit("pool", 0); /* what there is, is counted */
 	assert_int_equal(
 		audit_open(got.audit_path, got.audit_key, NULL, &got.config.audit, &err), 0);
 	assert_int_equal(store_file_open(got.state_dir, &got.config.store, &err), 0);
@@ -528,6 +528,19 @@ static void everything_ends_together(void **state)
 	got.all = sessions_new(&got.config);
 }
 
+/* Its timer is due while the sandboxes are being taken down. */
+static void nothing_is_kept_ready_at_the_end(void **state)
+{
+	(void)state;
+	set_limit("pool", 1);
+	run(open_session("uid:1", false), "true");
+	clock_wait_us(1 * USEC_PER_SEC);
+	sessions_close(got.all, on_ended, NULL);
+	live_until(&got.ended);
+	assert_int_equal(files_in(got.runtime_dir), 0);
+	got.all = sessions_new(&got.config);
+}
+
 static void on_one_closed(void *user, const char *leftovers)
 {
 	assert_null(leftovers);
@@ -574,6 +587,7 @@ int main(int argc, char **argv)
 		TEST(nothing_unaudited_nothing_unrecorded),
 		TEST(lease_is_renewed),
 		TEST(everything_ends_together),
+		TEST(nothing_is_kept_ready_at_the_end),
 		TEST(many_are_closed_at_once),
 	};
 	if (live_begin(argc, argv, &r) < 0)
