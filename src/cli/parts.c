@@ -261,8 +261,10 @@ void parts_close(struct parts *p)
 	audit_close(p->audit);
 	policy_free(p->policy);
 	if (p->runtime) {
+		/* what was still dying at the start */
+		sweep_one(p->runtime);
+		paths_sweep(p->runtime, sweep_one);
 		paths_runtime_remove(p->runtime);
-		paths_sweep(p->runtime, sweep_one); /* what was still dying at the start */
 	}
 	fd_closep(&p->runtime_lock);
 	free(p->state);
