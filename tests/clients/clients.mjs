@@ -4,54 +4,22 @@
 // each of its ways to begin: legacy, auto (asks a sibling process first) and pinned to 2026-07-28.
 // Both validate what they get: message shapes, and structured content against our output schemas.
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-
-const scb = process.argv[2]
-const home = mkdtempSync(join(tmpdir(), 'scb-clients-'))
-const server = {
-  command: scb,
-  args: ['serve'],
-  env: { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: join(home, 'state'), BROKER_PROVIDER: 'bubblewrap' },
-  stderr: 'pipe'
-}
-
-// One server for all clients over HTTP: its URL and what authorizes.
-let web
-async function overHttp () {
-  if (!web) {
-    const state = join(home, 'http')
-    const process_ = spawn(scb, ['serve', '--http', '127.0.0.1:0', '--state', state], { env: server.env, stdio: ['ignore', 'ignore', 'pipe'] })
-    const url = await new Promise((resolve, reject) => {
-      let said = ''
-      process_.stderr.on('data', d => {
-        said += d
-        const found = said.match(/http:\/\/\S+\/mcp/)
-        if (found) resolve(new URL(found[0]))
-      })
-      process_.on('exit', () => reject(new Error(said)))
-    })
-    const token = readFileSync(join(state, 'http-token'), 'utf8')
-    web = { process: process_, state, url, options: { requestInit: { headers: { Authorization: `Bearer ${token}` } } } }
-  }
-  return web
-}
+import { createHash } from 'node:crypto'
+import { broker, end, overHttp, server, step } from './place.mjs'
 
 const httpV1 = async () => {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
-  const { url, options } = await overHttp()
+  const { url, headers } = await overHttp()
   const client = new Client({ name: 'scb-clients', version: '1' }, { capabilities: {} })
-  return { client, transport: new StreamableHTTPClientTransport(url, options), call: (p, o) => client.callTool(p, undefined, o) }
+  return { client, transport: new StreamableHTTPClientTransport(url, { requestInit: { headers } }), call: (p, o) => client.callTool(p, undefined, o) }
 }
 
 const httpV2 = mode => async () => {
   const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
-  const { url, options } = await overHttp()
+  const { url, headers } = await overHttp()
   const client = new Client({ name: 'scb-clients', version: '1' }, { capabilities: {}, versionNegotiation: { mode } })
-  return { client, transport: new StreamableHTTPClientTransport(url, options), call: (p, o) => client.callTool(p, o) }
+  return { client, transport: new StreamableHTTPClientTransport(url, { requestInit: { headers } }), call: (p, o) => client.callTool(p, o) }
 }
 
 async function v1 () {
@@ -121,6 +89,36 @@ async function talk (make, era, step) {
       const { resources } = await client.listResources()
       assert.ok(resources.some(x => x.uri === r.structuredContent.uri))
     })
+    await step('reads a long output whole', async () => {
+      const code = 'import hashlib\nlines = [f"{i:07d} " + "é" * 40 for i in range(30000)]\nprint("\\n".join(lines))\n' +
+        'hashlib.sha256(("\\n".join(lines) + "\\n").encode()).hexdigest()'
+      const { structuredContent: run } = await call({ name: 'run_code', arguments: { language: 'python', code } })
+      assert.ok(run.stdout.length < 32768 && run.omitted.stdout > 2000000)
+      const hash = createHash('sha256')
+      for (let offset = 0, total = 1; offset < total;) {
+        const { structuredContent: piece } = await call({
+          name: 'job', arguments: { action: 'read', job: run.job, offset, length: 65536, encoding: 'base64' }
+        })
+        hash.update(Buffer.from(piece.data, 'base64'))
+        offset += piece.bytes
+        total = piece.totalBytes
+      }
+      assert.equal(`'${hash.digest('hex')}'`, run.results[0].mime['text/plain'])
+    })
+    await step('reads a large file by URI, in pieces', async () => {
+      const code = 'import random\nd = random.Random(1).randbytes(1300000)\nwith open("large.bin", "wb") as f: f.write(d)'
+      await call({ name: 'run_code', arguments: { language: 'python', code } })
+      const { structuredContent: file } = await call({ name: 'present_output', arguments: { path: 'large.bin' } })
+      const hash = createHash('sha256')
+      let pieces = 0
+      for (let uri = file.uri; uri; pieces++) {
+        const { contents: [piece], _meta } = await client.readResource({ uri })
+        hash.update(Buffer.from(piece.blob, 'base64'))
+        uri = piece._meta?.['scb/nextUri'] ?? _meta?.['scb/nextUri']
+      }
+      assert.ok(pieces > 1)
+      assert.equal(hash.digest('hex'), file.sha256)
+    })
     await step('hears of progress', async () => {
       const heard = []
       await call({ name: 'run_command', arguments: { command: 'for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.5; done' } },
@@ -137,6 +135,17 @@ async function talk (make, era, step) {
       assert.equal(r.structuredContent.results[0].mime['text/plain'], '41')
       assert.ok(Date.now() - began < 2000)
     })
+    if ('stderr' in transport) { // over stdio
+      await step('notices nothing when the broker is killed in the middle of a call', async () => {
+        const killed = broker()
+        const code = 'import time\nfor i in range(10):\n    time.sleep(0.2)\nx'
+        const answer = call({ name: 'run_code', arguments: { language: 'python', code } })
+        setTimeout(() => process.kill(killed, 'SIGKILL'), 500)
+        const { structuredContent: run } = await answer
+        assert.equal(run.results[0].mime['text/plain'], '41')
+        assert.notEqual(broker(), killed)
+      })
+    }
   } finally {
     await step('ends when its input does', async () => {
       const began = Date.now()
@@ -147,36 +156,9 @@ async function talk (make, era, step) {
   }
 }
 
-let n = 0
-let failed = 0
 for (const [name, [make, era]] of Object.entries(clients)) {
-  const step = async (what, test) => {
-    n++
-    try {
-      await test()
-      console.log(`ok ${n} - ${name}: ${what}`)
-    } catch (e) {
-      failed++
-      console.log(`not ok ${n} - ${name}: ${what}`)
-      for (const line of String(e.stack ?? e).split('\n')) console.log('# ' + line)
-      if (what === 'connects') throw e
-    }
-  }
-  try {
-    await talk(make, era, step)
-  } catch (e) {
-    console.log(`# ${name}: ${e.message}`)
-  }
+  await talk(make, era, async (what, test) => {
+    if (!await step(`${name}: ${what}`, test) && what === 'connects') throw new Error(`${name} does not connect`)
+  }).catch(e => console.log(`# ${e.message}`))
 }
-console.log(`1..${n}`)
-// their sessions outlive the clients
-execFileSync(scb, ['sessions', 'close', '--all'], { env: server.env, stdio: 'ignore' })
-if (web) {
-  execFileSync(scb, ['sessions', 'close', '--all', '--state', web.state], { env: server.env, stdio: 'ignore' })
-  web.process.removeAllListeners('exit')
-  const ended = new Promise(resolve => web.process.on('exit', resolve))
-  web.process.kill()
-  await ended
-}
-rmSync(home, { recursive: true, force: true })
-process.exit(failed ? 1 : 0)
+await end()
