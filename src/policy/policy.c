@@ -77,6 +77,7 @@ void rules_default(struct rules *r)
 	*r = (struct rules){
 		.limits = limits_default(),
 		.images = true,
+		.any_tool = true,
 		.tools_rule = "default.tools",
 		.any_mount = true,
 		.mounts_rule = "default.mounts",
@@ -387,7 +388,7 @@ void policy_decide(
 		return;
 	}
 	int tool = policy_tool_find(req->tool, strlen(req->tool));
-	const char *rule = tool >= 0 ? r->allow[tool][0] : NULL;
+	const char *rule = tool >= 0 ? r->allow[tool][0] : r->any_tool ? r->tools_rule : NULL;
 	if (tool >= 0 && !rule && req->action) {
 		int action = policy_action_find(tool, req->action);
 		rule = action >= 0 ? r->allow[tool][action + 1] : NULL;

@@ -39,6 +39,7 @@ struct rules {
 	/* The rule that allows it; NULL: none does. [0]: the tool with whatever action. */
 	const char *allow[POLICY_TOOLS][POLICY_ACTIONS + 1];
 	bool images;
+	bool any_tool; /* also those that policy does not know: a server's with other tools */
 	const char *tools_rule; /* what denies */
 	bool any_mount;
 	struct mount_rule *mounts; /* of the pool */

@@ -65,6 +65,7 @@ static void parse_tools(struct parse *p, const json_t *v, struct rules *r)
 {
 	static const struct parse_key keys[] = {{parse_allow, false}, {parse_images, false}};
 	memset(r->allow, 0, sizeof(r->allow));
+	r->any_tool = false;
 	r->images = false;
 	r->tools_rule = parse_rule(p);
 	parse_object(p, v, tools_names, keys, r);
