@@ -38,6 +38,10 @@
 #define LIMIT_MCP_OUT_QUEUE (4 * MIB)
 /* Requests in flight per connection; a client that sends more is answered "too many". */
 #define LIMIT_MCP_INFLIGHT 128
+/* How long an answer is waited for that a client was asked for in the middle of a call, and how
+ * long what it was given to keep is worth something: time for a person to read a form and fill it
+ * in. */
+#define LIMIT_ASK_US (600 * USEC_PER_SEC)
 /* Idempotency keys remembered at once, 24 hours each: three a minute. Each costs about 300 bytes
  * and a small file. */
 #define LIMIT_IDEMPOTENCY_KEYS 4096

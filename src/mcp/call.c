@@ -11,14 +11,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "exec/exec.h"
+#include "mcp/callask.h"
+#include "mcp/tell.h"
 #include "policy/rate.h"
 #include "secret/vault.h"
 
 /* Text of one answer; what tools print is bounded far below by their own limits. */
 #define TEXT_MAX (600 * 1000)
-/* Progress: clients that count it reset a time-out of 60 s, people see that something goes on. */
-#define FIRST_PROGRESS_US USEC_PER_SEC
-#define NEXT_PROGRESS_US  (2500 * USEC_PER_MSEC)
 
 static void call_free(struct call *c)
 {
@@ -30,6 +29,7 @@ static void call_free(struct call *c)
 	}
 	if (c->session)
 		session_release(c->session);
+	ask_free(c->ask);
 	json_decref(c->id);
 	json_decref(c->progress_token);
 	json_decref(c->args);
@@ -184,6 +184,11 @@ void call_print_n(struct call *c, const void *p, size_t n)
 	CHECK(buf_append(&c->text, p, n) == 0);
 }
 
+void call_block(struct call *c, json_t *block)
+{
+	json_array_append_new(c->blocks, block);
+}
+
 void call_set(struct call *c, const char *name, json_t *v)
 {
 	json_object_set_new(c->structured, name, v);
@@ -264,13 +269,15 @@ static json_t *good_result(struct call *c)
 					  c->handle, c->handle) == 0);
 	if (c->text.len > 0)
 		CHECK(buf_append(&text, c->text.data, c->text.len) == 0);
-	json_array_append_new(content, text_block(text.data, text.len));
+	if (text.len > 0 || json_array_size(c->blocks) == 0)
+		json_array_append_new(content, text_block(text.data, text.len));
 	if (policy_images(c->policy, c->principal))
 		json_array_extend(content, c->blocks);
 
 	json_t *result = json_object();
 	json_object_set_new(result, "content", content);
-	json_object_set(result, "structuredContent", c->structured);
+	if (c->tool->result)
+		json_object_set(result, "structuredContent", c->structured);
 	return result;
 }
 
@@ -299,8 +306,30 @@ static int audit_hits(struct call *c, struct err *err)
 	return r;
 }
 
-/* Puts the end on record, then answers. */
-static void finish(struct call *c, const struct err *failed)
+/* The answer's result, or the whole message of an error of the protocol. */
+static json_t *answer(struct call *c, const struct err *failed)
+{
+	if (failed)
+		return error_result(c, failed);
+	if (c->refusal)
+		return jsonrpc_error_message(c->refusal);
+	return c->result ? TAKE_PTR(c->result) : good_result(c);
+}
+
+/* Takes it, masked. */
+static void encode(struct call *c, json_t *answer, bool refused, struct buf *out)
+{
+	if (!refused) {
+		conn_encode_result(c->server->offer, c->id, answer, c->modern, out);
+		return;
+	}
+	conn_failed(c->conn, c->number, c->refusal->code);
+	CHECK(jsonrpc_encode(answer, out) == 0);
+	json_decref(answer);
+}
+
+/* Puts the end on record, then answers. detail: of an end that is no failure; NULL: none. */
+static void finish(struct call *c, const struct err *failed, const char *detail)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
 	struct mcp_conn *conn = c->conn;
@@ -309,11 +338,11 @@ static void finish(struct call *c, const struct err *failed)
 	/* it may have been found out meanwhile that what the sandbox says cannot be masked */
 	if (c->session && !c->silent && session_speaks(c->session, &mute) < 0)
 		failed = &mute;
-	json_t *result = masked(c, failed ? error_result(c, failed) : good_result(c));
+	json_t *said = masked(c, answer(c, failed));
 	if (answers)
-		conn_encode_result(c->id, result, c->modern, &out);
+		encode(c, said, c->refusal && !failed, &out);
 	else
-		json_decref(result);
+		json_decref(said);
 
 	struct err err = {0};
 	struct audit_event foreign = {.event = "handle.foreign", .with_next = true};
@@ -326,14 +355,13 @@ static void finish(struct call *c, const struct err *failed)
 		.exit_reason = c->exit_reason,
 		.duration_us = clock_monotonic_us() - c->started_us,
 		.bytes_out = out.len,
-		.detail = failed ? err_info(failed->code)->name : NULL,
+		.detail = failed ? err_info(failed->code)->name : detail,
 	};
 	if (!c->unrecorded && (audit_hits(c, &err) < 0 || call_audit(c, &e, &err) < 0)) {
 		log_error("%s", err.text);
 		if (answers) {
 			buf_clear(&out);
-			conn_encode_result(
-				c->id, masked(c, error_result(c, &err)), c->modern, &out);
+			encode(c, masked(c, error_result(c, &err)), false, &out);
 		}
 	}
 	uint64_t number = c->number, cancel_number = c->cancel_number;
@@ -355,12 +383,26 @@ void call_finish(struct call *c)
 		json_decref(c->structured);
 		c->structured = o;
 	}
-	finish(c, NULL);
+	finish(c, NULL, NULL);
+}
+
+void call_end_with(struct call *c, json_t *result, const char *detail)
+{
+	c->result = result;
+	finish(c, NULL, detail);
+}
+
+void call_refuse(struct call *c, const struct jsonrpc_error *e)
+{
+	struct jsonrpc_error refusal = *e;
+	refusal.id = c->id;
+	c->refusal = &refusal;
+	finish(c, NULL, "refused");
 }
 
 void call_fail(struct call *c, const struct err *err)
 {
-	finish(c, err);
+	finish(c, err, NULL);
 }
 
 void call_failf(struct call *c, enum err_code code, const char *fmt, ...)
@@ -371,7 +413,7 @@ void call_failf(struct call *c, enum err_code code, const char *fmt, ...)
 	(void)vsnprintf(err.text, sizeof(err.text), fmt, ap);
 	va_end(ap);
 	str_make_printable(err.text);
-	finish(c, &err);
+	finish(c, &err, NULL);
 }
 
 void call_end_cancelled(struct call *c)
@@ -404,6 +446,7 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	delivery_text(&c->delivery, c->delivery_text);
 	c->modern = envelope->modern;
 	c->progress_token = json_incref(envelope->progress_token);
+	c->log_level = envelope->modern ? tell_level_of(envelope->log_level) : conn->log_level;
 	c->tool = tool;
 	c->started_us = clock_monotonic_us() - message->age_us;
 	c->structured = json_object();
@@ -519,7 +562,7 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 {
 	const char *name = json_string_value(json_object_get(m->params, "name"));
 	json_t *arguments = json_object_get(m->params, "arguments");
-	const struct tool *tool = name ? tools_find(name) : NULL;
+	const struct tool *tool = name ? tools_find(conn->server->offer, name) : NULL;
 	if (!tool) {
 		bad_params(conn, message, m->id,
 			name ? "Unknown tool (tools/list names those there are): "
@@ -532,7 +575,16 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 		return;
 	}
 
+	struct ask *ask = NULL;
+	struct jsonrpc_error e = {0};
+	if (tool->asks && conn_open_ask(conn, m, envelope, &ask, &e) < 0) {
+		e.id = json_incref(m->id);
+		conn_error(conn, message->number, &e);
+		return;
+	}
+
 	struct call *c = call_new(conn, message, m->id, envelope, tool);
+	c->ask = ask;
 	json_t *none = json_object();
 	struct err err = {0};
 	int r = admit(c, json_is_object(arguments) ? arguments : none, &err);
@@ -554,7 +606,7 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 static void end_early(struct call *c, const char *why)
 {
 	c->why = why;
-	if (c->awaits_secrets || (c->tool->cancel && c->tool->cancel(c)))
+	if (c->awaits_secrets || callask_stop(c) || (c->tool->cancel && c->tool->cancel(c)))
 		call_end_cancelled(c);
 	/* else its callback still comes, and finish() then answers nobody */
 }
@@ -573,22 +625,4 @@ void call_orphan(struct call *c)
 	c->conn = NULL;
 	if (!c->cancelled && !c->keyed)
 		end_early(c, "the client has gone");
-}
-
-void call_progress(struct call *c, uint64_t now_us)
-{
-	uint64_t elapsed_us = now_us - c->started_us;
-	if (!c->progress_token || c->cancelled || now_us < c->started_us + FIRST_PROGRESS_US ||
-		(c->told_us && now_us < c->told_us + NEXT_PROGRESS_US))
-		return;
-	c->told_us = now_us;
-	char message[200];
-	(void)snprintf(message, sizeof(message), "%s: %s, %llu s so far", c->tool->name,
-		c->doing[0] ? c->doing : "working",
-		(unsigned long long)(elapsed_us / USEC_PER_SEC));
-	conn_send(c->conn, 0,
-		jsonrpc_notification("notifications/progress",
-			json_pack("{s:O,s:f,s:s}", "progressToken", c->progress_token, "progress",
-				(double)(elapsed_us / USEC_PER_MSEC) / 1000.0, "message",
-				message)));
 }

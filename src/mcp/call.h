@@ -11,6 +11,8 @@
 #include "mcp/tool.h"
 #include "session/session.h"
 
+struct ask;
+struct callask;
 struct exec_call;
 
 struct call {
@@ -33,6 +35,10 @@ struct call {
 	const char *why;        /* it ends early; static text */
 	bool modern;
 	json_t *progress_token; /* NULL: none wanted */
+	bool reports;           /* the tool tells its progress itself */
+	int log_level;          /* from which on its client wants log messages; -1: none */
+	struct ask *ask;        /* what it asks its client; NULL: its tool asks nothing */
+	struct callask *asking; /* it waits for the client's answers; NULL: it does not */
 	const struct tool *tool;
 	const char *action;        /* NULL: the tool has none */
 	json_t *args;              /* checked */
@@ -48,6 +54,9 @@ struct call {
 	struct buf text;
 	json_t *structured;
 	json_t *blocks; /* content after the text: images */
+	/* … or what is answered in its place; NULL: nothing is */
+	json_t *result;
+	struct jsonrpc_error *refusal;
 	/* for the audit */
 	char job[ID_TEXT_SIZE];
 	bool has_exit;
@@ -71,8 +80,6 @@ void call_cancel(struct call *c, uint64_t number);
 void call_orphan(struct call *c);
 /* Something has come that it may have waited for. */
 void call_secrets(struct call *c);
-/* One step of progress, where it is wanted. */
-void call_progress(struct call *c, uint64_t now_us);
 
 /* ---- for tools ---- */
 
@@ -104,6 +111,8 @@ struct redacting call_redacting(struct call *c);
 /* Appends to the answer's text; what passes its maximum is dropped. */
 void call_print(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void call_print_n(struct call *c, const void *p, size_t n);
+/* Appends a content block; stolen. Images and the like: policy may leave them out. */
+void call_block(struct call *c, json_t *block);
 /* Sets a member of structuredContent; v is stolen. */
 void call_set(struct call *c, const char *name, json_t *v);
 void call_set_text(struct call *c, const char *name, const char *text);
@@ -113,6 +122,10 @@ void call_set_u64(struct call *c, const char *name, uint64_t v);
 void call_finish(struct call *c);
 void call_fail(struct call *c, const struct err *err);
 void call_failf(struct call *c, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* The end with a result of its own (stolen), or with a protocol error (e stays the caller's);
+ * detail is for the audit, static text. */
+void call_end_with(struct call *c, json_t *result, const char *detail);
+void call_refuse(struct call *c, const struct jsonrpc_error *e);
 /* The end of a call that was cancelled. */
 void call_end_cancelled(struct call *c);
 

@@ -52,6 +52,7 @@ struct running {
 	json_t *id;
 	const char *principal;
 	bool modern, reads_streams, streaming;
+	unsigned status;   /* of its answer */
 	uint64_t since_us; /* CLOCK_MONOTONIC */
 };
 
@@ -126,7 +127,7 @@ static void on_send(struct mcp_transport *t, uint64_t number, const char *messag
 		if (r->x)
 			http_end(x);
 	} else if (x) {
-		answer_json(x, 200, message, n);
+		answer_json(x, r->status, message, n);
 	}
 	finish(r);
 }
@@ -151,6 +152,18 @@ static bool on_congested(const struct mcp_transport *t)
 {
 	const struct running *r = container_of(t, const struct running, transport);
 	return !r->x || !r->reads_streams || http_queued(r->x) > 0;
+}
+
+static void on_failed(struct mcp_transport *t, uint64_t number, int code)
+{
+	if (number == REQUEST)
+		container_of(t, struct running, transport)->status = httprules_status(code);
+}
+
+static bool on_reaches(const struct mcp_transport *t)
+{
+	const struct running *r = container_of(t, const struct running, transport);
+	return r->x && r->reads_streams;
 }
 
 /* ---- requests ---- */
@@ -205,8 +218,14 @@ static void run(struct mcp_http *h, struct http_exchange *x, const char *princip
 {
 	const struct http_head *head = http_head(x);
 	struct running *r = xcalloc(1, sizeof(*r));
-	r->transport =
-		(struct mcp_transport){.send = on_send, .congested = on_congested, .done = on_done};
+	r->transport = (struct mcp_transport){
+		.send = on_send,
+		.congested = on_congested,
+		.done = on_done,
+		.failed = on_failed,
+		.reaches = on_reaches,
+	};
+	r->status = 200;
 	r->http = h;
 	r->x = x;
 	r->id = json_incref(m->id);
@@ -236,11 +255,14 @@ static void on_post(struct mcp_http *h, struct http_exchange *x, const char *pri
 		answer_error(x, 400, &e);
 		return;
 	}
-	httprules_judge(http_head(x), &m, mcp_is_method, &v);
+	httprules_judge(http_head(x), &m, mcp_server_offer(h->server), &v);
 	if (v.status == 0) {
 		run(h, x, principal, &m, v.modern);
 	} else if (v.status == 202) {
-		cancel(h, principal, &m);
+		if (m.kind == JSONRPC_RESPONSE)
+			mcp_server_response(h->server, principal, &m);
+		else
+			cancel(h, principal, &m);
 		http_answer(x, 202, NULL, NULL, 0, NULL, 0);
 	} else {
 		answer_error(x, v.status, &v.error);

@@ -1,14 +1,21 @@
 /* httprules.c: see httprules.h. */
 #include "mcp/httprules.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "mcp/base64.h"
 #include "mcp/protocol.h"
+#include "mcp/server.h"
+#include "mcp/tool.h"
 
-/* A name or URI that is given in a header field. */
-#define NAME_MAX_BYTES (4 * 1024)
+/* A name, URI or argument that is given in a header field. */
+#define NAME_MAX_BYTES (24 * 1024)
+/* Mcp-Param- and its name. */
+#define FIELD_MAX 100
 
 /* ---- media types ---- */
 
@@ -126,8 +133,46 @@ static const char *name_of(const struct jsonrpc_msg *m)
 	return NULL;
 }
 
+/* Does the field say what the argument says? 42.0 and 42 are alike. */
+static bool says(const char *given, const json_t *v)
+{
+	if (json_is_string(v))
+		return strlen(given) == json_string_length(v) &&
+		       strcmp(given, json_string_value(v)) == 0;
+	if (json_is_boolean(v))
+		return strcmp(given, json_is_true(v) ? "true" : "false") == 0;
+	/* decimal alone: strtod() takes more */
+	return json_is_number(v) && *given && strspn(given, "-.0123456789eE") == strlen(given) &&
+	       strtod(given, NULL) == json_number_value(v);
+}
+
+/* Arguments that stand in Mcp-Param-… as well: both say the same, or neither says anything. */
+static bool params_agree(
+	const struct http_head *head, const struct jsonrpc_msg *m, const struct mcp_offer *offer)
+{
+	const char *name = json_string_value(json_object_get(m->params, "name"));
+	const struct tool *tool =
+		strcmp(m->method, "tools/call") == 0 && name ? tools_find(offer, name) : NULL;
+	for (size_t i = 0; tool && i < tool->args.n_args; i++) {
+		const struct arg *a = &tool->args.args[i];
+		char field[FIELD_MAX];
+		_cleanup_buf_ struct buf room = BUF_INIT(NAME_MAX_BYTES);
+		if (!a->header)
+			continue;
+		(void)snprintf(field, sizeof(field), "mcp-param-%s", a->header);
+		for (char *p = field; *p; p++)
+			*p = (char)tolower((unsigned char)*p);
+		const json_t *v = json_object_get(json_object_get(m->params, "arguments"), a->name);
+		bool is_given = v && !json_is_null(v);
+		const char *given = decoded(head, field, &room);
+		if (is_given ? !given || !says(given, v) : http_count(head, field) > 0)
+			return false;
+	}
+	return true;
+}
+
 static void judge_modern(const struct http_head *head, const struct jsonrpc_msg *m,
-	bool (*is_method)(const char *name, bool modern), struct httprules_verdict *v)
+	const struct mcp_offer *offer, struct httprules_verdict *v)
 {
 	struct mcp_envelope envelope;
 	_cleanup_buf_ struct buf room = BUF_INIT(NAME_MAX_BYTES);
@@ -160,12 +205,15 @@ static void judge_modern(const struct http_head *head, const struct jsonrpc_msg 
 			"The Mcp-Name header and the name in the message differ");
 		return;
 	}
-	if (!is_method(m->method, true))
+	if (!mcp_is_method(offer, m->method, true))
 		fail(v, 404, JSONRPC_METHOD_NOT_FOUND, "Method not found");
+	else if (!params_agree(head, m, offer))
+		fail(v, 400, MCP_HEADER_MISMATCH,
+			"A Mcp-Param header and the argument in the message differ");
 }
 
 void httprules_judge(const struct http_head *head, const struct jsonrpc_msg *m,
-	bool (*is_method)(const char *name, bool modern), struct httprules_verdict *ret)
+	const struct mcp_offer *offer, struct httprules_verdict *ret)
 {
 	const char *said = http_field(head, "mcp-protocol-version");
 	size_t times = http_count(head, "mcp-protocol-version");
@@ -177,11 +225,16 @@ void httprules_judge(const struct http_head *head, const struct jsonrpc_msg *m,
 		ret->status = 202;
 	} else if (mcp_envelope_version(m->params) || (said && mcp_version_is_modern(said))) {
 		ret->modern = true;
-		judge_modern(head, m, is_method, ret);
+		judge_modern(head, m, offer, ret);
 	} else if (said && !mcp_version_is_legacy(said)) {
 		fail(ret, 400, JSONRPC_INVALID_REQUEST,
 			"The MCP-Protocol-Version header names a version that is not supported");
 	}
 	if (ret->error.code)
 		ret->error.id = json_incref(m->id);
+}
+
+unsigned httprules_status(int code)
+{
+	return code == MCP_MISSING_CAPABILITY ? 400 : 200;
 }

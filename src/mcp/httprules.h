@@ -6,6 +6,7 @@
 
 #include "http/parse.h"
 #include "mcp/jsonrpc.h"
+#include "mcp/offer.h"
 
 #define MCP_HEADER_MISMATCH (-32020)
 
@@ -14,9 +15,11 @@ struct httprules_verdict {
 	bool modern;
 	struct jsonrpc_error error; /* owned; its id is set */
 };
-/* fields: of the request's head. is_method(name, modern): is there one? */
+/* Of a request to a server that offers that. */
 void httprules_judge(const struct http_head *head, const struct jsonrpc_msg *m,
-	bool (*is_method)(const char *name, bool modern), struct httprules_verdict *ret);
+	const struct mcp_offer *offer, struct httprules_verdict *ret);
+/* The status of an answer that is an error of this JSON-RPC code, found out while working on it. */
+unsigned httprules_status(int code);
 
 /* One of the media types of an Accept or Content-Type field; parameters are left out of account. */
 bool httprules_names_type(const char *field, const char *type);

@@ -12,23 +12,25 @@
 static const char *const legacy_versions[] = {
 	"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-static const char instructions[] =
-	"Runs code and commands in a private Linux sandbox without network. Pass the session "
-	"handle "
-	"that a result begins with to later calls: variables and files then stay. Files of the "
-	"person are under /mnt (read-only); /workspace is private scratch; present_output hands a "
-	"file to the person.";
-
-static json_t *server_info(void)
+static json_t *server_info(const struct mcp_offer *o)
 {
-	return json_pack("{s:s,s:s,s:s}", "name", "scb", "title", "Sandbox Compute Broker",
-		"version", build.version);
+	return json_pack(
+		"{s:s,s:s,s:s}", "name", o->name, "title", o->title, "version", build.version);
 }
 
-static json_t *capabilities(void)
+static json_t *capabilities(const struct mcp_offer *o, bool modern)
 {
-	/* there are no prompts, but clients ask for the list all the same */
-	return json_pack("{s:{},s:{},s:{}}", "tools", "resources", "prompts");
+	/* where there are no prompts: clients ask for the list all the same */
+	json_t *all = json_pack("{s:{},s:{},s:{}}", "tools", "resources", "prompts");
+	if (o->prompts)
+		json_object_set_new(all, "completions", json_object());
+	if (o->logs)
+		json_object_set_new(all, "logging", json_object());
+	/* of the older era there is no stream that could tell of it */
+	static const char *const lists[] = {"tools", "resources", "prompts"};
+	for (size_t i = 0; modern && o->changes && i < ARRAY_SIZE(lists); i++)
+		json_object_set_new(json_object_get(all, lists[i]), "listChanged", json_true());
+	return all;
 }
 
 static int unsupported_version(const char *requested, struct jsonrpc_error *ret_error)
@@ -73,6 +75,8 @@ int mcp_envelope_read(const char *method, const json_t *params, struct mcp_envel
 		return -EINVAL;
 	}
 	ret->modern = true;
+	ret->capabilities = json_object_get(meta, META "clientCapabilities");
+	ret->log_level = json_string_value(json_object_get(meta, META "logLevel"));
 	return 0;
 }
 
@@ -96,33 +100,42 @@ bool mcp_version_is_legacy(const char *version)
 	return false;
 }
 
-json_t *mcp_initialize_result(const char *requested_version)
+static json_t *with_instructions(const struct mcp_offer *o, json_t *result)
+{
+	if (o->instructions)
+		json_object_set_new(result, "instructions", json_string(o->instructions));
+	return result;
+}
+
+json_t *mcp_initialize_result(const struct mcp_offer *o, const char *requested_version)
 {
 	const char *version = legacy_versions[0];
 	for (size_t i = 0; i < ARRAY_SIZE(legacy_versions); i++)
 		if (strcmp(legacy_versions[i], requested_version) == 0)
 			version = legacy_versions[i];
-	return json_pack("{s:s,s:o,s:o,s:s}", "protocolVersion", version, "capabilities",
-		capabilities(), "serverInfo", server_info(), "instructions", instructions);
+	return with_instructions(
+		o, json_pack("{s:s,s:o,s:o}", "protocolVersion", version, "capabilities",
+			   capabilities(o, false), "serverInfo", server_info(o)));
 }
 
-json_t *mcp_discover_result(void)
+json_t *mcp_discover_result(const struct mcp_offer *o)
 {
-	return json_pack("{s:[s],s:o,s:s}", "supportedVersions", MODERN_VERSION, "capabilities",
-		capabilities(), "instructions", instructions);
+	return with_instructions(o, json_pack("{s:[s],s:o}", "supportedVersions", MODERN_VERSION,
+					    "capabilities", capabilities(o, true)));
 }
 
-void mcp_result_finish(json_t *result, bool modern)
+void mcp_result_finish(const struct mcp_offer *o, json_t *result, bool modern)
 {
 	if (!modern)
 		return;
-	json_object_set_new(result, "resultType", json_string("complete"));
+	if (!json_object_get(result, "resultType")) /* else: input_required */
+		json_object_set_new(result, "resultType", json_string("complete"));
 	json_t *meta = json_object_get(result, "_meta");
 	if (!meta) {
 		meta = json_object();
 		json_object_set_new(result, "_meta", meta);
 	}
-	json_object_set_new(meta, META "serverInfo", server_info());
+	json_object_set_new(meta, META "serverInfo", server_info(o));
 }
 
 void mcp_result_cache(json_t *result, bool modern, int ttl_ms, const char *scope)

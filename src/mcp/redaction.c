@@ -32,10 +32,12 @@ static void mask_string(json_t *v, const struct redacting *w)
 
 /* ---- answers ---- */
 
-/* Not ours to change: what the client called its request, and the bytes of an image. */
+/* Not ours to change: what the client called its request, the bytes of an image, and what was
+ * masked and then sealed (ask.c). */
 static bool is_kept(const json_t *object, const char *key)
 {
-	if (strcmp(key, "id") == 0 || strcmp(key, "progressToken") == 0)
+	if (strcmp(key, "id") == 0 || strcmp(key, "progressToken") == 0 ||
+		strcmp(key, "requestState") == 0)
 		return true;
 	const char *type = json_string_value(json_object_get(object, "type"));
 	return strcmp(key, "data") == 0 && type && strcmp(type, "image") == 0;

@@ -14,6 +14,7 @@
 #include "mcp/base64.h"
 #include "mcp/protocol.h"
 #include "mcp/redaction.h"
+#include "mcp/resource.h"
 #include "policy/policy.h"
 #include "policy/rate.h"
 
@@ -73,24 +74,28 @@ static int on_record(const struct mcp_conn *c, const struct policy_decision *d)
 	return -EACCES;
 }
 
-/* Presented files are read as often as tools are called, and only where files may leave. */
+/* They are read as often as tools are called. */
+static int keep_rate(struct mcp_conn *c, struct jsonrpc_error *ret_error)
+{
+	const struct policy_rate *rate = policy_rate(c->server->config.policy, c->principal);
+	uint64_t wait_us = rates_take(c->server->rates, c->principal, rate, clock_monotonic_us());
+	if (wait_us == 0)
+		return 0;
+	jsonrpc_error_set(ret_error, err_info(ERR_LIMIT_REACHED)->jsonrpc,
+		"Too many requests (rule: %.80s). Try again in %llu s.", rate->rule,
+		(unsigned long long)(wait_us / USEC_PER_SEC + 1));
+	return -EAGAIN;
+}
+
+/* Presented files only where files may leave. */
 static int permit(struct mcp_conn *c, struct jsonrpc_error *ret_error)
 {
-	const struct policy *p = c->server->config.policy;
-	const struct policy_rate *rate = policy_rate(p, c->principal);
 	struct policy_decision d;
-	uint64_t wait_us = rates_take(c->server->rates, c->principal, rate, clock_monotonic_us());
-	policy_decide_outputs(p, c->principal, &d);
-	if (wait_us == 0 && d.allowed)
+	policy_decide_outputs(c->server->config.policy, c->principal, &d);
+	if (d.allowed)
 		return 0;
-	if (wait_us)
-		jsonrpc_error_set(ret_error, err_info(ERR_LIMIT_REACHED)->jsonrpc,
-			"Too many requests (rule: %.80s). Try again in %llu s.", rate->rule,
-			(unsigned long long)(wait_us / USEC_PER_SEC + 1));
-	else
-		jsonrpc_error_set(
-			ret_error, err_info(ERR_POLICY_DENIED)->jsonrpc, "%.300s", d.reason);
-	return wait_us ? -EAGAIN : on_record(c, &d);
+	jsonrpc_error_set(ret_error, err_info(ERR_POLICY_DENIED)->jsonrpc, "%.300s", d.reason);
+	return on_record(c, &d);
 }
 
 int resources_list(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,
@@ -99,7 +104,11 @@ int resources_list(struct mcp_conn *c, const json_t *params, bool modern, json_t
 	const char *cursor = json_string_value(json_object_get(params, "cursor"));
 	struct page p = {.list = json_array(), .after = cursor && *cursor ? cursor : NULL};
 	struct err err = {0};
-	int r = permit(c, ret_error);
+	int r = keep_rate(c, ret_error);
+	if (r == 0 && !p.after)
+		resource_list(c->server->offer, p.list);
+	if (r == 0)
+		r = permit(c, ret_error);
 	if (r < 0) {
 		json_decref(p.list);
 		return r;
@@ -262,13 +271,22 @@ int resources_read(struct mcp_conn *c, const json_t *params, bool modern, json_t
 	}
 
 	_cleanup_free_ char *plain = range.uri;
-	if (permit(c, ret_error) < 0)
-		return -EACCES;
+	int r = keep_rate(c, ret_error);
+	if (r < 0)
+		return r;
+	*ret_result = resource_read(c->server->offer, uri);
+	if (*ret_result) {
+		mcp_result_cache(*ret_result, modern, 3600 * 1000, "public");
+		return 0;
+	}
+	r = permit(c, ret_error);
+	if (r < 0)
+		return r;
 	_cleanup_buf_ struct buf piece = BUF_INIT(PIECE_AROUND);
 	struct output o = {0};
 	struct err err = {.code = ERR_NO_SUCH_RESOURCE, .text = "nothing was presented here"};
 	struct outputs *outputs = c->server->config.outputs;
-	int r = outputs ? outputs_find(outputs, c->principal, plain, &o, &err) : -ENOENT;
+	r = outputs ? outputs_find(outputs, c->principal, plain, &o, &err) : -ENOENT;
 	if (r == 0 && range.offset < o.size)
 		r = read_masked(c, &range, &o, &piece, &err);
 	if (r < 0) {

@@ -292,6 +292,7 @@ static json_t *arg_schema(const struct arg *a)
 	};
 	json_t *o = typed(names[a->type]);
 	set_text(o, "description", a->description);
+	set_text(o, "x-mcp-header", a->header);
 	if (a->choices) {
 		json_t *list = json_array();
 		for (size_t i = 0; a->choices[i]; i++)

@@ -27,6 +27,8 @@ struct arg {
 	double min, max;
 	const char *const *choices; /* ARG_TEXT: the only values, NULL at the end */
 	const char *description;    /* NULL: the name says it */
+	const char *header; /* over HTTP its value stands in Mcp-Param-HEADER, too; NULL: it does
+			       not. No ARG_NUMBER, ARG_LIST or ARG_MAP. */
 };
 
 /* An action of a tool that has several, and the arguments it cannot do without. */

@@ -8,13 +8,17 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "mcp/call.h"
+#include "mcp/callask.h"
+#include "mcp/complete.h"
 #include "mcp/fit.h"
 #include "mcp/follow.h"
 #include "mcp/idempotency.h"
+#include "mcp/prompts.h"
 #include "mcp/protocol.h"
 #include "mcp/redaction.h"
+#include "mcp/resource.h"
 #include "mcp/resources.h"
+#include "mcp/tell.h"
 #include "policy/rate.h"
 
 /* How often calls are asked whether their client is due some news. */
@@ -54,15 +58,23 @@ void conn_set_session(struct mcp_conn *c, const char *handle)
 		c->transport->session(c->transport, handle);
 }
 
+void conn_failed(struct mcp_conn *c, uint64_t number, int code)
+{
+	if (c->transport->failed)
+		c->transport->failed(c->transport, number, code);
+}
+
 void conn_error(struct mcp_conn *c, uint64_t number, struct jsonrpc_error *e)
 {
+	conn_failed(c, number, e->code);
 	conn_send(c, number, jsonrpc_error_message(e));
 	jsonrpc_error_done(e);
 }
 
-void conn_encode_result(json_t *id, json_t *result, bool modern, struct buf *out)
+void conn_encode_result(
+	const struct mcp_offer *o, json_t *id, json_t *result, bool modern, struct buf *out)
 {
-	mcp_result_finish(result, modern);
+	mcp_result_finish(o, result, modern);
 	json_t *message = jsonrpc_result(id, result);
 	int r = jsonrpc_encode(message, out);
 	for (unsigned round = 0; r < 0 && fit_shrink(result, round); round++)
@@ -79,10 +91,24 @@ void conn_encode_result(json_t *id, json_t *result, bool modern, struct buf *out
 	json_decref(message);
 }
 
+int conn_open_ask(struct mcp_conn *c, const struct jsonrpc_msg *m,
+	const struct mcp_envelope *envelope, struct ask **ret, struct jsonrpc_error *ret_error)
+{
+	const struct ask_request request = {
+		.key = c->server->ask_key,
+		.principal = c->principal,
+		.method = m->method,
+		.params = m->params,
+		.modern = envelope->modern,
+		.capabilities = envelope->modern ? envelope->capabilities : c->capabilities,
+	};
+	return ask_open(&request, ret, ret_error);
+}
+
 void conn_result(struct mcp_conn *c, uint64_t number, json_t *id, json_t *result, bool modern)
 {
 	_cleanup_buf_ struct buf out = BUF_INIT(LIMIT_MCP_RESULT);
-	conn_encode_result(id, result, modern, &out);
+	conn_encode_result(c->server->offer, id, result, modern, &out);
 	c->transport->send(c->transport, number, (const char *)out.data, out.len);
 }
 
@@ -90,7 +116,9 @@ void conn_result(struct mcp_conn *c, uint64_t number, json_t *id, json_t *result
 
 struct request {
 	struct mcp_conn *conn;
+	const struct jsonrpc_msg *message;
 	const json_t *params;
+	const struct mcp_envelope *envelope;
 	bool modern;
 	struct jsonrpc_error *error;
 };
@@ -98,16 +126,21 @@ struct request {
 static json_t *do_initialize(const struct request *r)
 {
 	const char *version = json_string_value(json_object_get(r->params, "protocolVersion"));
-	if (version)
-		return mcp_initialize_result(version);
-	jsonrpc_error_set(
-		r->error, JSONRPC_INVALID_PARAMS, "params.protocolVersion is missing or no string");
-	return NULL;
+	json_t *capabilities = json_object_get(r->params, "capabilities");
+	if (!version) {
+		jsonrpc_error_set(r->error, JSONRPC_INVALID_PARAMS,
+			"params.protocolVersion is missing or no string");
+		return NULL;
+	}
+	json_decref(r->conn->capabilities);
+	r->conn->capabilities =
+		json_is_object(capabilities) ? json_incref(capabilities) : json_object();
+	return mcp_initialize_result(r->conn->server->offer, version);
 }
 
 static json_t *do_discover(const struct request *r)
 {
-	json_t *result = mcp_discover_result();
+	json_t *result = mcp_discover_result(r->conn->server->offer);
 	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
 	return result;
 }
@@ -115,6 +148,19 @@ static json_t *do_discover(const struct request *r)
 static json_t *do_nothing(const struct request *r)
 {
 	(void)r;
+	return json_object();
+}
+
+static json_t *do_set_level(const struct request *r)
+{
+	int level = tell_level_of(json_string_value(json_object_get(r->params, "level")));
+	if (level < 0) {
+		jsonrpc_error_set(r->error, JSONRPC_INVALID_PARAMS,
+			"params.level must be one of debug, info, notice, warning, error, "
+			"critical, alert, emergency");
+		return NULL;
+	}
+	r->conn->log_level = level;
 	return json_object();
 }
 
@@ -128,27 +174,39 @@ static json_t *do_tools_list(const struct request *r)
 		return NULL;
 	}
 	if (!s->tools)
-		s->tools = tools_list();
+		s->tools = tools_list(s->offer);
 	json_t *result = json_copy(s->tools);
 	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
 	return result;
 }
 
-static json_t *empty_list(const struct request *r, const char *name)
+static json_t *public_list(const struct request *r, json_t *result)
 {
-	json_t *result = json_pack("{s:[]}", name);
 	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
 	return result;
 }
 
 static json_t *do_prompts_list(const struct request *r)
 {
-	return empty_list(r, "prompts");
+	return public_list(r, prompts_list(r->conn->server->offer));
+}
+
+static json_t *do_prompts_get(const struct request *r)
+{
+	json_t *result = NULL;
+	if (prompts_get(r->conn, r->message, r->envelope, &result, r->error) == 0)
+		mask(r->conn, result);
+	return result;
+}
+
+static json_t *do_complete(const struct request *r)
+{
+	return complete(r->conn->server->offer, r->params, r->error);
 }
 
 static json_t *do_templates_list(const struct request *r)
 {
-	return empty_list(r, "resourceTemplates");
+	return public_list(r, resource_templates(r->conn->server->offer));
 }
 
 static json_t *do_resources_list(const struct request *r)
@@ -169,36 +227,45 @@ static json_t *do_resources_read(const struct request *r)
 
 enum { LEGACY = 1, MODERN = 2, BOTH = LEGACY | MODERN };
 
+static bool has_prompts(const struct mcp_offer *o)
+{
+	return o->prompts;
+}
+
 static const struct method {
 	const char *name;
 	int eras;
-	json_t *(*run)(const struct request *r); /* NULL: r->error is set */
+	json_t *(*run)(const struct request *r);        /* NULL: r->error is set */
+	bool (*offered)(const struct mcp_offer *offer); /* NULL: always */
 } methods[] = {
-	{"initialize", LEGACY, do_initialize},
-	{"ping", LEGACY, do_nothing},
-	{"logging/setLevel", LEGACY, do_nothing},
-	{"resources/subscribe", LEGACY, do_nothing},
-	{"resources/unsubscribe", LEGACY, do_nothing},
-	{"server/discover", MODERN, do_discover},
-	{"tools/list", BOTH, do_tools_list},
-	{"prompts/list", BOTH, do_prompts_list},
-	{"resources/list", BOTH, do_resources_list},
-	{"resources/templates/list", BOTH, do_templates_list},
-	{"resources/read", BOTH, do_resources_read},
+	{"initialize", LEGACY, do_initialize, NULL},
+	{"ping", LEGACY, do_nothing, NULL},
+	{"logging/setLevel", LEGACY, do_set_level, NULL},
+	{"resources/subscribe", LEGACY, do_nothing, NULL},
+	{"resources/unsubscribe", LEGACY, do_nothing, NULL},
+	{"server/discover", MODERN, do_discover, NULL},
+	{"tools/list", BOTH, do_tools_list, NULL},
+	{"prompts/list", BOTH, do_prompts_list, NULL},
+	{"prompts/get", BOTH, do_prompts_get, has_prompts},
+	{"completion/complete", BOTH, do_complete, has_prompts},
+	{"resources/list", BOTH, do_resources_list, NULL},
+	{"resources/templates/list", BOTH, do_templates_list, NULL},
+	{"resources/read", BOTH, do_resources_read, NULL},
 };
 
-static const struct method *find_method(const char *name, bool modern)
+static const struct method *find_method(const struct mcp_offer *o, const char *name, bool modern)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
 		if (strcmp(methods[i].name, name) == 0 &&
-			(methods[i].eras & (modern ? MODERN : LEGACY)))
+			(methods[i].eras & (modern ? MODERN : LEGACY)) &&
+			(!methods[i].offered || methods[i].offered(o)))
 			return &methods[i];
 	return NULL;
 }
 
-bool mcp_is_method(const char *name, bool modern)
+bool mcp_is_method(const struct mcp_offer *o, const char *name, bool modern)
 {
-	return strcmp(name, "tools/call") == 0 || find_method(name, modern);
+	return strcmp(name, "tools/call") == 0 || find_method(o, name, modern);
 }
 
 /* ---- messages ---- */
@@ -248,9 +315,11 @@ static void on_request(
 			start_call(c, message, m, &envelope);
 			return;
 		}
-		const struct method *method = find_method(m->method, envelope.modern);
+		const struct method *method =
+			find_method(c->server->offer, m->method, envelope.modern);
 		if (method)
-			result = method->run(&(struct request){c, m->params, envelope.modern, &e});
+			result = method->run(
+				&(struct request){c, m, m->params, &envelope, envelope.modern, &e});
 		else
 			jsonrpc_error_set(
 				&e, JSONRPC_METHOD_NOT_FOUND, "Method not found: %.80s", m->method);
@@ -272,6 +341,17 @@ static void on_notification(struct mcp_conn *c, uint64_t number, const struct js
 		call_cancel(call, number);
 	else
 		conn_done(c, number);
+}
+
+static void on_response(struct mcp_conn *c, uint64_t number, const struct jsonrpc_msg *m)
+{
+	callask_response(c->server, c->principal, m);
+	conn_done(c, number);
+}
+
+void mcp_server_response(struct mcp_server *s, const char *principal, const struct jsonrpc_msg *m)
+{
+	callask_response(s, principal, m);
 }
 
 void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *message)
@@ -302,8 +382,8 @@ void mcp_conn_parsed(
 		on_request(c, message, m);
 	else if (m->kind == JSONRPC_NOTIFICATION)
 		on_notification(c, message->number, m);
-	else /* a response: this server asks nothing */
-		conn_done(c, message->number);
+	else
+		on_response(c, message->number, m);
 }
 
 /* ---- life ---- */
@@ -315,10 +395,12 @@ static void on_tick(uv_timer_t *t)
 	bool any = false;
 	list_for_each (c, next_conn, &s->conns, struct mcp_conn, link) {
 		any = any || c->n_calls > 0;
-		if (c->transport->congested(c->transport))
-			continue;
-		list_for_each (call, next, &c->calls, struct call, link)
-			call_progress(call, now_us);
+		bool slow = c->transport->congested(c->transport);
+		list_for_each (call, next, &c->calls, struct call, link) {
+			if (!slow)
+				tell_time(call, now_us);
+			callask_tick(call, now_us);
+		}
 	}
 	if (!any) /* a broker without work sleeps */
 		(void)uv_timer_stop(t);
@@ -328,8 +410,11 @@ struct mcp_server *mcp_server_new(const struct mcp_config *config)
 {
 	struct mcp_server *s = xcalloc(1, sizeof(*s));
 	s->config = *config;
+	s->offer = config->offer ? config->offer : &product_offer;
 	list_init(&s->conns);
 	list_init(&s->follows);
+	list_init(&s->asking);
+	id_random(s->ask_key, sizeof(s->ask_key));
 	s->keys = idempotency_new(config->store);
 	s->rates = rates_new();
 	(void)uv_timer_init(config->loop, &s->ticker);
@@ -337,6 +422,11 @@ struct mcp_server *mcp_server_new(const struct mcp_config *config)
 	uv_unref((uv_handle_t *)&s->ticker);
 	follow_restored(s);
 	return s;
+}
+
+const struct mcp_offer *mcp_server_offer(const struct mcp_server *s)
+{
+	return s->offer;
 }
 
 void mcp_server_secrets(struct mcp_server *s)
@@ -378,6 +468,7 @@ struct mcp_conn *mcp_conn_new(
 	if (config->default_session && id_valid('s', config->default_session))
 		(void)snprintf(c->default_session, sizeof(c->default_session), "%s",
 			config->default_session);
+	c->log_level = TELL_INFO;
 	list_init(&c->calls);
 	list_append(&s->conns, &c->link);
 	return c;
@@ -391,6 +482,7 @@ void mcp_conn_close(struct mcp_conn *c)
 		call_orphan(call);
 	list_remove(&c->link);
 	session_profile_done(&c->profile);
+	json_decref(c->capabilities);
 	free(c->principal);
 	free(c->host);
 	free(c);

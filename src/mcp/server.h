@@ -12,6 +12,7 @@
 #include "wire/delivery.h"
 
 struct audit;
+struct mcp_offer;
 struct outputs;
 struct policy;
 struct session_profile;
@@ -22,6 +23,7 @@ struct vault;
 /* Borrowed pointers live as long as the server. */
 struct mcp_config {
 	uv_loop_t *loop;
+	const struct mcp_offer *offer; /* NULL: scb's own */
 	struct policy *policy;
 	struct audit *audit;
 	struct store *store; /* for idempotency keys; NULL: they are forgotten with the server */
@@ -37,6 +39,7 @@ struct mcp_conn;
 
 /* Jobs of sessions that an earlier broker left are put on record when they end. */
 struct mcp_server *mcp_server_new(const struct mcp_config *c);
+const struct mcp_offer *mcp_server_offer(const struct mcp_server *s);
 /* A secret was given, or will not be: calls that waited for that go on. */
 void mcp_server_secrets(struct mcp_server *s);
 /* Connections are closed first. Frees it from the loop's next turn. */
@@ -67,7 +70,9 @@ void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *m);
 /* The same of a message that was parsed already (message->p is not looked at). */
 void mcp_conn_parsed(
 	struct mcp_conn *c, const struct mcp_message *message, const struct jsonrpc_msg *m);
-bool mcp_is_method(const char *name, bool modern);
+/* A response that came on its own (HTTP): of whom, to something that a call has asked. */
+void mcp_server_response(struct mcp_server *s, const char *principal, const struct jsonrpc_msg *m);
+bool mcp_is_method(const struct mcp_offer *o, const char *name, bool modern);
 /* The peer has gone: what runs is cancelled, but for keyed calls; nothing is sent any more. For a
  * hand-over nothing is closed: the process ends, and the next one is given the messages again. */
 void mcp_conn_close(struct mcp_conn *c);

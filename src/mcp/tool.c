@@ -3,22 +3,21 @@
 
 #include <string.h>
 
-const struct tool *const tools_all[] = {
-	&tool_run_code,
-	&tool_run_command,
-	&tool_job,
-	&tool_files,
-	&tool_present_output,
-	&tool_session,
-	NULL,
-};
-
-const struct tool *tools_find(const char *name)
+const struct tool *tools_find(const struct mcp_offer *o, const char *name)
 {
-	for (size_t i = 0; tools_all[i]; i++)
-		if (strcmp(tools_all[i]->name, name) == 0)
-			return tools_all[i];
+	for (size_t i = 0; o->tools[i]; i++)
+		if (strcmp(o->tools[i]->name, name) == 0)
+			return o->tools[i];
 	return NULL;
+}
+
+static json_t *input_schema(const struct tool *t)
+{
+	if (!t->input_schema)
+		return args_schema(&t->args);
+	json_t *schema = json_loads(t->input_schema, JSON_REJECT_DUPLICATES, NULL);
+	CHECK(schema);
+	return schema;
 }
 
 static json_t *tool_json(const struct tool *t)
@@ -34,17 +33,18 @@ static json_t *tool_json(const struct tool *t)
 	json_object_set_new(o, "name", json_string(t->name));
 	json_object_set_new(o, "title", json_string(t->title));
 	json_object_set_new(o, "description", json_string(t->description));
-	json_object_set_new(o, "inputSchema", args_schema(&t->args));
-	json_object_set_new(o, "outputSchema", fields_schema(t->result));
+	json_object_set_new(o, "inputSchema", input_schema(t));
+	if (t->result)
+		json_object_set_new(o, "outputSchema", fields_schema(t->result));
 	json_object_set_new(o, "annotations", annotations);
 	return o;
 }
 
-json_t *tools_list(void)
+json_t *tools_list(const struct mcp_offer *offer)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; tools_all[i]; i++)
-		json_array_append_new(list, tool_json(tools_all[i]));
+	for (size_t i = 0; offer->tools[i]; i++)
+		json_array_append_new(list, tool_json(offer->tools[i]));
 	json_t *o = json_object();
 	json_object_set_new(o, "tools", list);
 	return o;

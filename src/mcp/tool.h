@@ -1,6 +1,7 @@
 /* tool.h: a tool: what a model is told of it, and what runs. One file each under tools/. */
 #pragma once
 
+#include "mcp/offer.h"
 #include "mcp/schema.h"
 
 struct call;
@@ -14,8 +15,12 @@ struct tool {
 	const char *name, *title, *description;
 	bool read_only, destructive, idempotent;
 	struct arg_table args;
-	const struct field *result;
+	/* JSON text that tools/list gives as its inputSchema, where args says less than that; NULL:
+	 * the one that args makes. */
+	const char *input_schema;
+	const struct field *result; /* NULL: its results have no structured content */
 	enum tool_session session;
+	bool asks;       /* it may ask its client: callask.h */
 	bool starts_job; /* before it does anything it records exec.start */
 	/* Starts it; ends with call_finish() or call_fail(), now or later, exactly once. Arguments
 	 * are checked, c->session is set (TOOL_SESSION_ANY). */
@@ -29,8 +34,6 @@ struct tool {
 extern const struct tool tool_run_code, tool_run_command, tool_job, tool_files, tool_present_output,
 	tool_session;
 
-/* In the order of tools/list; NULL at the end. */
-extern const struct tool *const tools_all[];
-const struct tool *tools_find(const char *name);
+const struct tool *tools_find(const struct mcp_offer *o, const char *name);
 /* The result of tools/list, without what the eras add. */
-json_t *tools_list(void);
+json_t *tools_list(const struct mcp_offer *o);

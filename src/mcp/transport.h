@@ -19,6 +19,11 @@ struct mcp_transport {
 	/* That message is dealt with and has no answer: a notification, or a request that was
 	 * cancelled (then both). May be NULL. */
 	void (*done)(struct mcp_transport *t, uint64_t number);
+	/* What follows with that number is an error of this JSON-RPC code: HTTP has a status for
+	 * some. May be NULL. */
+	void (*failed)(struct mcp_transport *t, uint64_t number, int code);
+	/* Can the peer be sent something before its answer? NULL: always. */
+	bool (*reaches)(const struct mcp_transport *t);
 	/* The connection's default session, to be given back by the peer to a later broker; ""
 	 * where there is none any more. Before the answer that tells of it. May be NULL. */
 	void (*session)(struct mcp_transport *t, const char *handle);

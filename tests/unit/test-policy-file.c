@@ -512,16 +512,17 @@ static void the_schema_has_the_same_keys(void **state)
 static void the_tools_are_those_there_are(void **state)
 {
 	(void)state;
+	const struct tool *const *all = product_offer.tools;
 	size_t n = 0;
-	for (; tools_all[n]; n++) {
-		int t = policy_tool_find(tools_all[n]->name, strlen(tools_all[n]->name));
+	for (; all[n]; n++) {
+		int t = policy_tool_find(all[n]->name, strlen(all[n]->name));
 		if (t < 0)
-			fail_msg("%s is not known to policy", tools_all[n]->name);
-		const struct arg_action *a = tools_all[n]->args.actions;
+			fail_msg("%s is not known to policy", all[n]->name);
+		const struct arg_action *a = all[n]->args.actions;
 		size_t actions = 0;
-		for (; a && actions < tools_all[n]->args.n_actions; actions++)
+		for (; a && actions < all[n]->args.n_actions; actions++)
 			if (policy_action_find(t, a[actions].name) < 0)
-				fail_msg("%s.%s is not known to policy", tools_all[n]->name,
+				fail_msg("%s.%s is not known to policy", all[n]->name,
 					a[actions].name);
 		if (t == policy_tool_find("run_code", 8))
 			for (; exec_languages[actions]; actions++)
