@@ -4,7 +4,7 @@
 #   make check       build, run every test that this machine can run          (a quarter of an hour)
 #   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients, a virtual machine
 #   make fuzz        each fuzz target for FUZZ_SECONDS (60)
-#   make conformance  MCP's own conformance suite against scb over HTTP (from npm)
+#   make conformance  MCP's own conformance suite against scb and against its library (from npm)
 #   make bench       the figures beside a Jupyter kernel's, one line each (BENCH=NAME: one of them)
 #   make soak        a mix of calls for SOAK_MINUTES (2); SOAK=cycles: 1,000 sandboxes made and
 #                    destroyed; SOAK=output: one job that prints 10 GiB
@@ -49,7 +49,7 @@ check-all:
 conformance:
 	@tools/setup build run test ci
 	@tools/build $(BUILD) -Dtests=true
-	@tests/conformance/run $(BUILD)
+	@tests/conformance/run $(BUILD) $(BUILD)/tests/conformance/conformance-fixture
 
 fuzz:
 	@tools/setup build ci
