@@ -51,6 +51,10 @@ struct exec_request {
 	const char *language; /* of exec_languages; NULL: that of the kernel, else the first */
 	const char *kernel;   /* name; NULL: the language's own, called like it */
 	const char *code;
+	/* NULL: code is code. Else the name of who takes it in the kernel ("dashboard"), and code
+	 * is the request to it, JSON; such a cell is queued, interrupted and answered as any other.
+	 */
+	const char *mode;
 	/* both */
 	const char *stdin_data; /* NULL: none given */
 	size_t stdin_len;

@@ -186,7 +186,12 @@ static int body_command(struct exec *x, struct buf *b, const struct exec_request
 static int body_cell(struct buf *b, const struct exec_request *req, const char *kernel)
 {
 	int r = tlv_str(b, TAG_KERNEL, kernel);
-	return r ? r : tlv_str(b, TAG_CODE, req->code);
+	if (r || !req->mode)
+		return r ? r : tlv_str(b, TAG_CODE, req->code);
+	_cleanup_buf_ struct buf code = BUF_INIT(LIMIT_CODE);
+	r = buf_append(&code, req->mode, strlen(req->mode) + 1); /* with its NUL */
+	r = r ? r : buf_append_str(&code, req->code);
+	return r ? r : tlv_bytes(b, TAG_CODE, code.data, code.len);
 }
 
 static bool fits_arguments(const struct exec_request *req)

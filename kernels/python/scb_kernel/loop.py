@@ -32,6 +32,10 @@ _DONE_OK = wire.frame(
 )
 
 
+class UnknownMode(Exception):
+    """The broker is newer than this kernel."""
+
+
 class IPythonNotAvailable(Exception):
     """A cell needs IPython, and the sandbox has none."""
 
@@ -78,6 +82,7 @@ class Kernel:
         with paths.without_cwd():
             self._has_ipython = importlib.machinery.PathFinder.find_spec("IPython") is not None
         self._asyncio = self._loop = None  # made for the first await
+        self._dashboards = None  # for the first request of one
         self._left_alone = []
 
     # ---- what code sees ----
@@ -204,6 +209,18 @@ class Kernel:
             return False
         return words[0] not in self.namespace and not hasattr(builtins, words[0])
 
+    def _serve_request(self, mode, request):
+        """A request instead of code. Who answers it is loaded at the first one."""
+        if mode != "dashboard":
+            raise UnknownMode(f"this kernel has no mode {mode[:40]!r}")
+        if self._dashboards is None:
+            home = os.path.dirname(sys.modules[__package__].__path__[0])  # as the sandbox sees it
+            with self.interrupts, paths.without_cwd():
+                sys.path.insert(0, home)
+                from scb_dash import service
+            self._dashboards = service.Service(self)
+        self._dashboards.answer(request)
+
     def _execute(self, source):
         if self._shell is None and ("IPython" in source or "get_ipython" in source):
             self._load_ipython()
@@ -257,7 +274,7 @@ class Kernel:
         finally:
             figures.discard()
 
-    def _run(self, source):
+    def _run(self, source, mode):
         """Runs a cell: (status, exit code or None, the exception or None)."""
         try:
             try:
@@ -265,7 +282,10 @@ class Kernel:
                 try:
                     if self.interrupts.missed:
                         self._catch_up()
-                    self._execute(source)
+                    if mode:
+                        self._serve_request(mode, source)
+                    else:
+                        self._execute(source)
                 except (KeyboardInterrupt, SystemExit):
                     raise
                 except BaseException:
@@ -294,7 +314,7 @@ class Kernel:
         print(code, file=sys.stderr)  # as Python does
         return 1
 
-    def run_cell(self, source, stdin_open):
+    def run_cell(self, source, stdin_open, mode=""):
         self._count += 1
         self.source = source
         self.cell_name = f"<cell {self._count}>"
@@ -304,7 +324,7 @@ class Kernel:
         self._shown = self._shown_bytes = self._not_shown = 0
         self.stdin.begin(stdin_open)
         self.channel.begin_cell()
-        status, code, error = self._run(source)
+        status, code, error = self._run(source, mode)
         self.stdin.end()
         if self.channel.forked:
             self._end_fork(status, code, error)
@@ -386,10 +406,15 @@ class Kernel:
                     source = value.decode("utf-8", "replace")
                 elif tag == wire.TAG_STDIN_MODE:
                     stdin_open = value[-1:] == b"\1"
+            mode, is_request, request = source.partition("\0")
+            if is_request:
+                source = request  # no code of Python holds a NUL
+            else:
+                mode = ""
             if "\r" in source:
                 source = source.replace("\r\n", "\n").replace("\r", "\n")
             try:
-                self.run_cell(source, stdin_open)
+                self.run_cell(source, stdin_open, mode)
             except OSError:
                 return
 

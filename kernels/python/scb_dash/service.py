@@ -1,0 +1,288 @@
+"""Requests from the broker, and what answers them (docs/dashboard.md, "Requests")."""
+
+import json
+import os
+import re
+import sys
+import time
+
+from . import api, board, caches, engine, errors, tables, text, wire
+
+BOARDS_MAX = 16
+STEPS_MAX = 20  # trees or patches before the last one
+STEP_AFTER_S = 0.25
+_ID = re.compile(r"d-[0-9a-z]{8,64}")
+
+
+class BadRequest(Exception):
+    """The broker, or the App through it, asked for what there is not."""
+
+    __module__ = "builtins"  # how tracebacks name it
+
+
+class Service:
+    """All dashboards of a kernel."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.boards = {}
+        self.running = None
+        self.caches = caches.Caches()
+        self.api = api.Api(self)
+        self.module = api.Module("scb", self)
+
+    # ---- what a script imports ----
+
+    def enter(self, one):
+        """From here on code runs as that dashboard's."""
+        self.running = one
+        self._streamlit = sys.modules.get("streamlit")
+        sys.modules["scb"] = sys.modules["streamlit"] = self.module
+
+    def leave(self):
+        self.running = None
+        if self._streamlit is None:
+            sys.modules.pop("streamlit", None)
+        else:
+            sys.modules["streamlit"] = self._streamlit
+
+    # ---- requests ----
+
+    def answer(self, request):
+        try:
+            request = json.loads(request)
+            op, key = request["op"], request["id"]
+        except (ValueError, KeyError, TypeError):
+            raise BadRequest("a dashboard's request is JSON with op and id") from None
+        if not isinstance(key, str) or not _ID.fullmatch(key):
+            raise BadRequest("a dashboard's id is d- and 8 to 64 letters and digits")
+        handler = getattr(self, f"_op_{op}", None) if isinstance(op, str) else None
+        if handler is None:
+            raise BadRequest(f"there is no op {str(op)[:40]!r}")
+        handler(key, request)
+
+    def _board(self, key):
+        if key not in self.boards:
+            raise BadRequest(f"there is no dashboard {key} in this kernel; run its code again")
+        one = self.boards.pop(key)
+        self.boards[key] = one  # the last used is the last to go
+        return one
+
+    def _op_new(self, key, request):
+        while len(self.boards) >= BOARDS_MAX:
+            del self.boards[next(iter(self.boards))]
+        one = board.Board(key, self)
+        one.engine = engine.Engine(one, self.kernel)
+        self.boards[key] = one
+        self._code(one, request)
+
+    def _op_edit(self, key, request):
+        self._code(self._board(key), request)
+
+    def _op_drop(self, key, request):
+        self.boards.pop(key, None)
+
+    def _code(self, one, request):
+        code = request.get("code")
+        if not isinstance(code, str):
+            raise BadRequest("code is missing")
+        title = request.get("title")
+        if isinstance(title, str) and title:
+            one.given_title = wire.text(title, 200)
+        self._size(one, request.get("px"))
+        steps = Steps(one, self._tree_step)
+        printed = one.engine.load(code, steps)
+        self._finish(one, None)
+        self._show(wire.MIME_TREE, one.whole())
+        self._tell(one, printed)
+        one.engine.raise_interrupt()
+
+    @staticmethod
+    def _size(one, px):
+        if isinstance(px, dict) and isinstance(px.get("w"), (int, float)) and px["w"] > 0:
+            dpr = px.get("dpr")
+            one.px = {"w": min(px["w"], 4000), "dpr": dpr if isinstance(dpr, (int, float)) and dpr > 0 else 1}
+
+    def _tree_step(self, one):
+        one.advance("running")
+        self._show(wire.MIME_TREE, one.whole())
+
+    def _finish(self, one, seq):
+        return one.advance("error" if one.error else "ok", seq)
+
+    def _tell(self, one, printed):
+        self._show(wire.MIME_OUTLINE, text.outline(one))
+        self.kernel.emit([(wire.MIME_TEXT, text.story(one, printed).encode("utf-8", "replace"))])
+
+    def _show(self, mime, value):
+        self.kernel.emit([(mime, wire.encode(value))])
+
+    # ---- events ----
+
+    def _op_event(self, key, request):
+        one, event = self._board(key), request.get("event")
+        if not isinstance(event, dict) or not isinstance(event.get("type"), str):
+            raise BadRequest("event is missing, or has no type")
+        self._size(one, event.get("px"))
+        handler = getattr(self, f"_event_{event['type']}", None)
+        if handler is None:
+            raise BadRequest(f"there is no event {event['type'][:40]!r}; there are set, click, submit, table, "
+                             "zoom, image, export, open, rerun")
+        handler(one, event)
+
+    def _replay(self, one, event, cause):
+        seq = event.get("seq")
+
+        def step(_):
+            self._show(wire.MIME_PATCH, one.advance("running", seq))
+
+        printed = one.engine.event(cause, Steps(one, step))
+        self._show(wire.MIME_PATCH, self._finish(one, seq))
+        self._tell(one, printed)
+        one.engine.raise_interrupt()
+
+    def _event_set(self, one, event):
+        values = event.get("values")
+        if not isinstance(values, dict) or not values:
+            raise BadRequest("set needs values: {\"Year\": 2024}")
+        self._replay(one, event, engine.Cause(values=self._resolve(one, values)))
+
+    def _event_click(self, one, event):
+        cid = one.controls.find(event.get("id"), one.engine.controls_alive())
+        if cid is None:
+            raise BadRequest(self._no_control(one, event.get("id")))
+        form = one.controls.forms.get(cid)
+        values = one.controls.held_of(form) if form and one.controls.known[cid].get("submit") else {}
+        self._replay(one, event, engine.Cause(values=values, clicked=cid))
+
+    def _event_submit(self, one, event):
+        form = event.get("form")
+        alive = one.engine.controls_alive()
+        inside = [c for c in alive if one.controls.forms.get(c) == form]
+        if not inside:
+            raise BadRequest(f"there is no form {str(form)[:60]!r}")
+        given = event.get("values")
+        values = one.controls.held_of(form)
+        values.update(self._resolve(one, given if isinstance(given, dict) else {}))
+        buttons = [c for c in inside if one.controls.known[c].get("submit")]
+        clicked = event.get("id") if event.get("id") in buttons else (buttons[0] if buttons else None)
+        self._replay(one, event, engine.Cause(values=values, clicked=clicked))
+
+    def _event_rerun(self, one, event):
+        self._replay(one, event, engine.Cause(everything=True))
+
+    def _resolve(self, one, values):
+        alive = one.engine.controls_alive()
+        out = {}
+        for name, value in values.items():
+            cid = one.controls.find(name, alive)
+            if cid is None:
+                raise BadRequest(self._no_control(one, name))
+            out[cid] = value
+        return out
+
+    @staticmethod
+    def _no_control(one, name):
+        labels = [one.controls.known[c]["label"] for c in one.engine.controls_alive()]
+        return f"there is no control {str(name)[:60]!r}. Controls: {', '.join(labels)[:400] or 'none'}."
+
+    def _event_open(self, one, event):
+        self._show(wire.MIME_TREE, one.whole(event.get("seq")))
+
+    # ---- pages: no code of the script runs ----
+
+    def _page(self, one, event, key, node, **more):
+        answer = {"v": wire.VERSION, "id": one.id, "rev": one.rev, "seq": event.get("seq"),
+                  "set": {} if node is None else {key: wire.clean({"id": key, **node})}, **more}
+        self._show(wire.MIME_PAGE, answer)
+
+    def _found(self, one, kind, event, what):
+        key = event.get("id")
+        found = one.find(kind, key) if isinstance(key, str) else None
+        if found is None:
+            raise BadRequest(f"there is no {what} {str(key)[:60]!r} any more")
+        return key, found
+
+    def _event_table(self, one, event):
+        key, table = self._found(one, "tables", event, "table")
+        try:
+            node = table.node(event)
+        except (errors.Teach, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BadRequest(f"this table cannot be shown so: {error}") from None
+        self._page(one, event, key, node)
+
+    def _event_zoom(self, one, event):
+        key, source = self._found(one, "charts", event, "chart")
+        window = event.get("x")
+        if window is not None:
+            if not (isinstance(window, list) and len(window) == 2 and
+                    all(isinstance(v, (int, float)) for v in window)):
+                raise BadRequest("zoom needs x: [from, to], or null")
+            window = sorted(window)
+        self._page(one, event, key, source.node(one.px, window))
+
+    def _event_image(self, one, event):
+        _, (_, mime, data) = self._found(one, "images", event, "image")
+        self.kernel.emit([("text/plain", b"image"), (mime, data)])
+
+    def _event_export(self, one, event):
+        key = event.get("id")
+        download = one.find("downloads", key)
+        if download is not None:
+            path = self._write_download(*download)
+        else:
+            key, table = self._found(one, "tables", event, "table")
+            kind = event.get("format") or "csv"
+            if kind not in ("csv", "xlsx", "parquet"):
+                raise BadRequest("export: format is csv, xlsx or parquet")
+            path = _free_path(re.sub(r"\W+", "-", str(table.title or one.title())).strip("-").lower() or "table",
+                              kind)
+            try:
+                table.write(path, kind, event)
+            except (errors.Teach, ValueError) as error:
+                raise BadRequest(str(error)) from None
+        self._page(one, event, key, None, export={"path": path, "name": os.path.basename(path)})
+
+    @staticmethod
+    def _write_download(data, name, mime):
+        stem, dot, ending = os.path.basename(str(name or "download")).rpartition(".")
+        path = _free_path(stem if dot else ending, ending if dot else "txt")
+        if callable(data):
+            data = data()
+        if hasattr(data, "to_csv"):
+            tables.write_frame(data, path, ending if ending in ("xlsx", "parquet") else "csv",
+                               index=type(data.index).__name__ != "RangeIndex")
+            return path
+        if hasattr(data, "read"):
+            data = data.read()
+        if isinstance(data, str):
+            data = data.encode("utf-8", "replace")
+        with open(path, "wb") as file:
+            file.write(bytes(data))
+        return path
+
+
+def _free_path(stem, ending):
+    """A name in the workspace that no file has yet."""
+    os.makedirs("exports", exist_ok=True)
+    stem = stem[:80] or "table"
+    for n in range(1, 10000):
+        path = os.path.join("exports", f"{stem}{'' if n == 1 else f'-{n}'}.{ending[:16]}")
+        if not os.path.lexists(path):
+            return path
+    raise BadRequest("exports/ is full of files of that name")
+
+
+class Steps:
+    """Says what is ready while a run lasts, not too often."""
+
+    def __init__(self, one, show):
+        self._one, self._show = one, show
+        self._last, self._left = time.monotonic(), STEPS_MAX
+
+    def after_unit(self):
+        now = time.monotonic()
+        if self._left and now - self._last >= STEP_AFTER_S:
+            self._show(self._one)
+            self._left -= 1
+            self._last = time.monotonic()

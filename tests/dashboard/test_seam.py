@@ -1,0 +1,71 @@
+"""Requests to the kernel, and what answers them. Prints TAP."""
+
+import unittest
+
+from dash import Dashboard
+import tap
+from driver import ERROR, OK
+
+CODE = """
+import streamlit as st
+k = st.slider("K", 0, 10, 3)
+st.metric("Twice", 2 * k)
+print("k is", k)
+"""
+
+
+class Seam(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.board = Dashboard(CODE)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.board.close()
+
+    def test_new_answers_tree_outline_and_text(self):
+        board = self.board
+        board.set(K=3)
+        answer = board.load(CODE)  # an edit: the control keeps its value
+        self.assertEqual(board.tree["status"], "ok")
+        self.assertEqual(board.metric("Twice"), 6)
+        outline = answer.json("outline")
+        self.assertEqual(outline["controls"][0]["label"], "K")
+        self.assertIn("metric Twice 6", outline["shown"])
+        self.assertIn(board.key, answer.text)
+        self.assertIn("k is 3", answer.text)
+        self.assertEqual(answer.result.status, OK)
+
+    def test_an_event_answers_a_patch_and_says_what_ran(self):
+        patch = self.board.set(K=5)
+        self.assertEqual(self.board.metric("Twice"), 10)
+        self.assertTrue(any("st.metric" in line for line in patch["ran"]))
+        self.assertEqual(patch["status"], "ok")
+
+    def test_later_code_sees_the_variables(self):
+        self.board.set(K=4)
+        self.assertEqual(self.board.kernel.run("k").value, "4")
+
+    def test_what_is_not_there_is_said(self):
+        for request in ({"op": "event", "id": "d-nothing00", "event": {"type": "open"}},
+                        {"op": "fly", "id": self.board.key}, {"op": "new"},
+                        {"op": "event", "id": self.board.key, "event": {"type": "set", "values": {"X": 1}}}):
+            answer = self.board.request(**request)
+            self.assertEqual((answer.result.status, answer.result.name), (ERROR, "BadRequest"))
+
+    def test_open_answers_the_whole_tree(self):
+        tree = self.board.event("open", seq=7).json("tree")
+        self.assertEqual((tree["id"], tree["seq"]), (self.board.key, 7))
+
+    def test_another_mode_is_refused(self):
+        result = self.board.kernel.run("other\0{}")
+        self.assertEqual((result.status, result.name), (ERROR, "UnknownMode"))
+
+    def test_dropped_is_gone(self):
+        other = Dashboard(CODE, self.board.kernel, key="d-11111111test")
+        other.request(op="drop", id=other.key)
+        self.assertEqual(other.event("open").result.name, "BadRequest")
+
+
+if __name__ == "__main__":
+    tap.main()
