@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "wire/frame.h"
 #include "wire/tlv.h"
 
 /* The broker writes it; large only by BOOT_ENV. */
@@ -21,13 +22,14 @@
 		.spool_tail = LIMIT_SPOOL_TAIL, .spool_session = LIMIT_SPOOL_SESSION,              \
 	}
 
-static int read_all(int fd, struct buf *b)
+/* As many bytes as stand there, or up to the end of the file. */
+static int read_all(int fd, struct buf *b, size_t max)
 {
 	for (;;) {
 		int r = buf_reserve(b, 64 * KIB); /* at once, so that no copy of the key stays */
 		if (r < 0)
 			return r;
-		ssize_t n = read(fd, b->data + b->len, b->cap - b->len);
+		ssize_t n = read(fd, b->data + b->len, MIN(b->cap - b->len, max - b->len));
 		if (n == 0)
 			return 0;
 		if (n < 0 && errno != EINTR)
@@ -195,12 +197,21 @@ int config_parse(const void *p, size_t n, struct config *c)
 	return r;
 }
 
-int config_read(int fd, struct config *c)
+int config_read(int fd, bool ahead, struct config *c)
 {
 	*c = (struct config)CONFIG_INIT;
-	_cleanup_close_ int in = fd;
 	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_BYTES);
-	int r = read_all(in, &b);
+	int r = 0;
+	size_t max = SIZE_MAX;
+	if (ahead) {
+		r = read_all(fd, &b, 4);
+		max = b.len == 4 ? wire_get32(b.data) : 0;
+		buf_clear(&b);
+	}
+	if (r == 0)
+		r = read_all(fd, &b, max);
+	if (!ahead)
+		(void)close(fd);
 	if (r < 0) {
 		log_error("the configuration cannot be read: %s", strerror(-r));
 		return r;

@@ -41,9 +41,10 @@ struct config {
 	uint64_t spool_head, spool_tail, spool_session;
 };
 
-/* Reads fd to its end and closes it. Opens workspace and mounts. 0, or a negative errno with a line
- * on stderr. Every descriptor named in it is CLOEXEC afterwards. */
-int config_read(int fd, struct config *ret);
+/* Reads fd to its end and closes it; where it comes ahead of other bytes, as many as the be32 in
+ * front of it says, and leaves fd open. Opens workspace and mounts. 0, or a negative errno with a
+ * line on stderr. Every descriptor named in it is CLOEXEC afterwards. */
+int config_read(int fd, bool ahead, struct config *ret);
 
 /* The same from n bytes, without key and id, opening nothing: what a kernel that was forked from a
  * template needs to confine itself (agent/enter.h). 0 or a negative errno. */

@@ -2,11 +2,13 @@
  *
  *   scb-agent listen:FD CONFIGFD
  *   scb-agent stream:FD CONFIGFD
+ *   scb-agent stdio
  *   scb-agent supervise PID          (agent/supervise.h: what a forked kernel brings with it)
  *
  * FD is a listening unix socket that the broker connects to, or a stream that ends at it; CONFIGFD
- * holds the configuration (enum wire_boot). Everything else that was inherited is closed. Exit
- * status 0 after an orderly end, 1 where it could not start, 2 for wrong arguments. */
+ * holds the configuration (enum wire_boot). With stdio the stream is standard input and output, and
+ * the configuration comes first, behind its length (be32). Everything else that was inherited is
+ * closed. Exit status 0 after an orderly end, 1 where it could not start, 2 for wrong arguments. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,13 +73,20 @@ static void before_sleep(void)
 
 static const struct loop_hooks hooks = {.children = proc_reap, .before_sleep = before_sleep};
 
+/* How the broker is reached, and where the configuration stands. */
+struct way {
+	bool listens;
+	int in, out; /* one, but for stdio */
+	int config;
+};
+
 /* Closes everything that is not standard, the link, or named in the configuration. */
-static void close_others(int link_fd)
+static void close_others(const struct way *w)
 {
-	int keep[CONFIG_JOIN_FDS + CONFIG_HOLD_FDS + LIMIT_MOUNTS + 8] = {STDERR_FILENO, link_fd,
-		config.workspace_fd, config.oom_fd, config.pids_events_fd, config.memory_fd,
+	int keep[CONFIG_JOIN_FDS + CONFIG_HOLD_FDS + LIMIT_MOUNTS + 9] = {STDERR_FILENO, w->in,
+		w->out, config.workspace_fd, config.oom_fd, config.pids_events_fd, config.memory_fd,
 		config.pids_fd, config.lifeline_fd};
-	size_t n = 8;
+	size_t n = 9;
 	for (size_t i = 0; i < config.n_join_fds; i++)
 		keep[n++] = config.join_fds[i];
 	for (size_t i = 0; i < config.n_hold_fds; i++)
@@ -125,14 +134,14 @@ static void set_up_process(void)
 	}
 }
 
-static int start(int link_fd, bool listens, int config_fd)
+static int start(const struct way *w)
 {
 	int r = open_standard();
 	if (r == 0)
-		r = config_read(config_fd, &config);
+		r = config_read(w->config, w->config == w->in, &config);
 	if (r < 0)
 		return r;
-	close_others(link_fd);
+	close_others(w);
 	set_up_process();
 	r = child_init(&config);
 	if (r < 0)
@@ -146,14 +155,15 @@ static int start(int link_fd, bool listens, int config_fd)
 	streams_init(tables);
 	r = loop_init();
 	if (r == 0)
-		r = fd_set_cloexec(link_fd, true);
+		r = fd_set_cloexec(w->in, true);
 	if (r == 0)
 		r = proc_init(&config);
 	if (r == 0)
 		r = lease_init(&config);
-	if (r == 0)
-		r = (listens ? uplink_listen : uplink_stream)(
-			&config, link_fd, features, &link_events);
+	if (r == 0 && w->listens)
+		r = uplink_listen(&config, w->in, features, &link_events);
+	else if (r == 0)
+		r = uplink_stream(&config, w->in, w->out, features, &link_events);
 	return r;
 }
 
@@ -174,19 +184,22 @@ int main(int argc, char **argv)
 	/* Who read what is said on stderr may be gone. */
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	(void)sigaction(SIGPIPE, &ignore, NULL);
-	int link_fd = -1, config_fd = -1;
-	bool listens = argc == 3 && str_starts(argv[1], "listen:");
-	if (listens || (argc == 3 && str_starts(argv[1], "stream:"))) {
-		link_fd = parse_fd(strchr(argv[1], ':') + 1);
-		config_fd = parse_fd(argv[2]);
+	struct way w = {.listens = argc == 3 && str_starts(argv[1], "listen:"), .in = -1};
+	if (w.listens || (argc == 3 && str_starts(argv[1], "stream:"))) {
+		w.in = w.out = parse_fd(strchr(argv[1], ':') + 1);
+		w.config = parse_fd(argv[2]);
+	} else if (argc == 2 && strcmp(argv[1], "stdio") == 0) {
+		w.in = w.config = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		w.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	}
-	if (link_fd <= STDERR_FILENO || config_fd <= STDERR_FILENO || link_fd == config_fd) {
+	if (w.in <= STDERR_FILENO || w.config <= STDERR_FILENO ||
+		(w.in == w.config && w.in == w.out)) {
 		(void)fprintf(stderr,
-			"usage: scb-agent listen:FD|stream:FD CONFIGFD   (version %s)\n",
+			"usage: scb-agent listen:FD|stream:FD CONFIGFD|stdio   (version %s)\n",
 			SCB_VERSION);
 		return 2;
 	}
-	int r = start(link_fd, listens, config_fd);
+	int r = start(&w);
 	if (r < 0) {
 		log_error("the agent cannot start: %s", strerror(-r));
 		return 1;

@@ -1,4 +1,6 @@
-/* seccomp_gen.c: writes the filter that every child of the agent runs under, as a C header.
+/* seccomp_gen.c: writes the filter that every child of the agent runs under, as a C header, and
+ * from the same lists the profile that a container engine puts around the whole sandbox, the agent
+ * included, as JSON in a C header.
  *
  * Runs at build time, because the agent links no library. What is allowed is Docker's default
  * allow-list without what a sandbox has no use for; the names are written out so that a reader sees
@@ -16,6 +18,7 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -262,10 +265,93 @@ static void append_exported(struct program *p, scmp_filter_ctx ctx)
 	(void)close(fd);
 }
 
+/* ---- for a container engine ---- */
+
+/* JSON inside a C string. */
+static void put(FILE *out, const char *json)
+{
+	for (; *json; json++)
+		(void)fprintf(out, *json == '"' ? "\\%c" : "%c", *json);
+}
+
+static void put_rule(FILE *out, const char *const *names, size_t n, const char *rest)
+{
+	put(out, "{\"names\":[");
+	const char *comma = "";
+	for (size_t i = 0; i < n; i++) {
+		/* A runtime refuses a profile with names that it cannot resolve, or skips them. */
+		if (seccomp_syscall_resolve_name(names[i]) < 0)
+			continue;
+		(void)fprintf(out, "%s\\\"%s\\\"", comma, names[i]);
+		comma = ",";
+	}
+	put(out, rest);
+	put(out, "},");
+}
+
+/* Calls that are allowed with some arguments only. */
+static bool has_rule_of_its_own(const char *name)
+{
+	return strcmp(name, "clone") == 0 || strcmp(name, "socket") == 0 ||
+	       strcmp(name, "socketpair") == 0;
+}
+
+/* What holds for the agent too. The rules about PID 1, its own number, are those of its children.
+ */
+static void write_profile(FILE *out)
+{
+	static const char *const sockets[] = {"socket", "socketpair"};
+	static const char *const clone[] = {"clone"};
+	static const unsigned families[] = {AF_UNIX, AF_INET, AF_INET6};
+	const char *plain[COUNT(allowed)];
+	char args[256];
+	size_t n = 0;
+	for (size_t i = 0; i < COUNT(allowed); i++)
+		if (!has_rule_of_its_own(allowed[i]))
+			plain[n++] = allowed[i];
+	(void)fprintf(out, "/* Made by seccomp_gen. */\nstatic const char seccomp_profile[] = \"");
+	put(out, "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":38,\"syscalls\":[");
+	put_rule(out, plain, n, "],\"action\":\"SCMP_ACT_ALLOW\"");
+	(void)snprintf(args, sizeof(args),
+		"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{\"index\":0,\"value\":%u,"
+		"\"valueTwo\":0,\"op\":\"SCMP_CMP_MASKED_EQ\"}]",
+		(unsigned)NAMESPACE_FLAGS);
+	put_rule(out, clone, 1, args);
+	for (size_t i = 0; i < COUNT(families); i++) {
+		(void)snprintf(args, sizeof(args),
+			"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{\"index\":0,\"value\":%u,"
+			"\"op\":\"SCMP_CMP_EQ\"}]",
+			families[i]);
+		put_rule(out, sockets, 2, args);
+	}
+	(void)snprintf(args, sizeof(args),
+		"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[{\"index\":0,\"value\":%u,"
+		"\"op\":\"SCMP_CMP_EQ\"},{\"index\":2,\"value\":%u,\"op\":\"SCMP_CMP_EQ\"}]",
+		AF_NETLINK, NETLINK_ROUTE);
+	put_rule(out, sockets, 2, args);
+	put_rule(out, refused, COUNT(refused), "],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":1");
+	put(out, "{\"names\":[\"clone3\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":38}]}");
+	(void)fprintf(out, "\";\n");
+}
+
+static FILE *open_output(const char *path)
+{
+	FILE *out = fopen(path, "we");
+	if (!out)
+		must(-errno, path);
+	return out;
+}
+
+static void close_output(FILE *out, const char *path)
+{
+	if (fclose(out) != 0)
+		must(-errno, path);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 2) {
-		(void)fprintf(stderr, "usage: seccomp_gen HEADER\n");
+	if (argc != 3) {
+		(void)fprintf(stderr, "usage: seccomp_gen FILTER PROFILE\n");
 		return 2;
 	}
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
@@ -283,9 +369,7 @@ int main(int argc, char **argv)
 	append_exported(&p, ctx);
 	seccomp_release(ctx);
 
-	FILE *out = fopen(argv[1], "we");
-	if (!out)
-		must(-errno, argv[1]);
+	FILE *out = open_output(argv[1]);
 	(void)fprintf(out,
 		"/* Made by seccomp_gen. {code, jt, jf, k} */\n"
 		"static const struct sock_filter seccomp_program[%zu] = {\n",
@@ -294,7 +378,9 @@ int main(int argc, char **argv)
 		(void)fprintf(out, "\t{0x%02x, %u, %u, 0x%08xU},\n", p.code[i].code, p.code[i].jt,
 			p.code[i].jf, p.code[i].k);
 	(void)fprintf(out, "};\n");
-	if (fclose(out) != 0)
-		must(-errno, argv[1]);
+	close_output(out, argv[1]);
+	out = open_output(argv[2]);
+	write_profile(out);
+	close_output(out, argv[2]);
 	return 0;
 }

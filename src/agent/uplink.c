@@ -36,6 +36,8 @@ struct conn {
 	struct timer deadline;
 	enum conn_state state;
 	int fd;
+	int out_fd;         /* fd, but for a stream of two ends */
+	struct source room; /* of out_fd, where that is another one */
 	uint8_t expected[SHA256_SIZE];
 	uint8_t seal[AUTH_SEAL];            /* torn: follows each frame once the link is up */
 	uint8_t recent[CHALLENGE_HEAD - 1]; /* torn: the last bytes of all that came */
@@ -73,7 +75,7 @@ static void on_deadline(struct timer *t);
 static struct conn *conn_new(int fd, void (*ready)(struct source *s, uint32_t events))
 {
 	struct conn *c = xcalloc(1, sizeof(*c));
-	c->fd = fd;
+	c->fd = c->out_fd = fd;
 	c->source = (struct source){.fd = -1, .ready = ready};
 	/* Only the pages that bytes reach are ever touched. */
 	c->in = xmalloc(INPUT_SIZE + CHALLENGE_HEAD);
@@ -104,6 +106,15 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
+/* Waits for input, and for room where there is more to write. */
+static void wait_for(struct conn *c, bool room)
+{
+	if (c->out_fd == c->fd)
+		loop_change(&c->source, room ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	else
+		loop_change(&c->room, room ? EPOLLOUT : 0);
+}
+
 static void tell_failures(void)
 {
 	if (!self.up || self.failures == self.failures_told)
@@ -123,7 +134,7 @@ static void stream_restart(struct conn *c)
 	c->begun = c->broken = false;
 	c->out_sent = 0;
 	buf_done(&c->out);
-	loop_change(&c->source, EPOLLIN);
+	wait_for(c, false);
 	if (was_up) {
 		self.up = NULL;
 		self.events->down();
@@ -161,7 +172,7 @@ static void conn_queue(struct conn *c, uint8_t type, uint16_t flags, uint32_t st
 static void conn_write(struct conn *c)
 {
 	while (!c->broken && c->out_sent < c->out.len) {
-		ssize_t n = write(c->fd, c->out.data + c->out_sent, c->out.len - c->out_sent);
+		ssize_t n = write(c->out_fd, c->out.data + c->out_sent, c->out.len - c->out_sent);
 		if (n > 0) {
 			c->out_sent += (size_t)n;
 			continue;
@@ -180,7 +191,7 @@ static void conn_write(struct conn *c)
 		buf_consume(&c->out, c->out_sent);
 		c->out_sent = 0;
 	}
-	loop_change(&c->source, c->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	wait_for(c, c->out.len > 0);
 }
 
 static void queue_hello(struct conn *c)
@@ -440,6 +451,16 @@ static void on_stream(struct source *s, uint32_t events)
 	}
 }
 
+static void on_stream_room(struct source *s, uint32_t events)
+{
+	struct conn *c = container_of(s, struct conn, room);
+	if (events & EPOLLERR) /* nobody will ever read it again */
+		loop_remove(s);
+	conn_write(c);
+	if (c->broken)
+		conn_lost(c);
+}
+
 /* ---- a listening socket ---- */
 
 static void on_conn(struct source *s, uint32_t events)
@@ -516,18 +537,24 @@ int uplink_listen(struct config *c, int listen_fd, const char *const *features,
 	return r < 0 ? r : loop_add(&self.source, listen_fd, EPOLLIN);
 }
 
-int uplink_stream(struct config *c, int stream_fd, const char *const *features,
+int uplink_stream(struct config *c, int in_fd, int out_fd, const char *const *features,
 	const struct uplink_events *events)
 {
 	int r = init(c, features, events);
-	struct conn *s = conn_new(stream_fd, on_stream);
+	struct conn *s = conn_new(in_fd, on_stream);
 	s->torn = true;
+	s->out_fd = out_fd;
+	s->room = (struct source){.fd = -1, .ready = on_stream_room};
 	frame_header(challenge_head, FRAME_CHALLENGE, 0, 0, AUTH_CHALLENGE);
 	memcpy(challenge_head + FRAME_HEADER, auth_sync, AUTH_SYNC);
 	timer_init(&s->retry, on_stream_retry);
 	if (r == 0)
-		r = fd_set_nonblock(stream_fd, true);
-	return r < 0 ? r : loop_add(&s->source, stream_fd, EPOLLIN);
+		r = fd_set_nonblock(in_fd, true);
+	if (r == 0 && out_fd != in_fd)
+		r = fd_set_nonblock(out_fd, true);
+	if (r == 0 && out_fd != in_fd)
+		r = loop_add(&s->room, out_fd, 0);
+	return r < 0 ? r : loop_add(&s->source, in_fd, EPOLLIN);
 }
 
 bool uplink_is_up(void)

@@ -32,10 +32,10 @@ struct uplink_events {
  * features ends with NULL; borrowed. 0, or a negative errno. */
 int uplink_listen(struct config *c, int listen_fd, const char *const *features,
 	const struct uplink_events *events) MUST_CHECK;
-/* The same over one stream (a socket or character device) that other brokers, one after the other,
- * hold the other end of: it tears, but never ends. What begins a link is found among whatever bytes
- * it carries. */
-int uplink_stream(struct config *c, int stream_fd, const char *const *features,
+/* The same over one stream (a socket, a character device, or a pipe each way) that other brokers,
+ * one after the other, hold the other end of: it tears, but never ends. What begins a link is found
+ * among whatever bytes it carries. */
+int uplink_stream(struct config *c, int in_fd, int out_fd, const char *const *features,
 	const struct uplink_events *events) MUST_CHECK;
 bool uplink_is_up(void);
 /* Queues a frame; without a link it is dropped. Goes out with uplink_flush(). */

@@ -65,6 +65,9 @@
 /* A connection on which nothing is asked; browsers and proxies keep theirs for a minute or two. */
 #define LIMIT_HTTP_IDLE_MS (120 * 1000)
 
+/* What a container engine answers at once: its description is the longest, with some 10 KiB. */
+#define LIMIT_ENGINE_ANSWER (1 * MIB)
+
 /* ---- fronts ---- */
 /* Connections to one broker at once: every host of a user, and commands; each costs some 10 KiB. */
 #define LIMIT_FRONTS 64

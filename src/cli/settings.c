@@ -76,7 +76,8 @@ static int set_provider(void *user, const char *value, struct err *err)
 {
 	if (strcmp(value, "auto") != 0 && !provider_by_name(value))
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
-			"option --provider takes auto, bubblewrap or local, not \"%.40s\"", value);
+			"option --provider takes auto, docker, bubblewrap or local, not \"%.40s\"",
+			value);
 	((struct settings *)user)->provider = value;
 	return 0;
 }

@@ -149,24 +149,25 @@ int boot_kernel_config(const struct boot *boot, struct buf *ret)
 	return r == 0 ? confinement(ret, boot) : r;
 }
 
-int boot_config(const struct boot *boot)
+int boot_config_bytes(const struct boot *boot, struct buf *b)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_MAX);
 	uint8_t id[16];
 	id_random(id, sizeof(id));
-	int r = tlv_bytes(&b, BOOT_KEY, boot->key, AUTH_KEY);
+	buf_init(b, CONFIG_MAX);
+	b->wipe = true; /* the key is in it */
+	int r = tlv_bytes(b, BOOT_KEY, boot->key, AUTH_KEY);
 	if (r == 0)
-		r = tlv_bytes(&b, BOOT_ID, id, sizeof(id));
+		r = tlv_bytes(b, BOOT_ID, id, sizeof(id));
 	if (r == 0)
-		r = places(&b, boot);
+		r = places(b, boot);
 	if (r == 0)
-		r = confinement(&b, boot);
-	if (r == 0)
-		r = numbers(&b, boot);
-	if (r == 0)
-		r = fd_memfd("scb-boot", b.data, b.len);
-	/* The key is in it. */
-	if (b.data)
-		explicit_bzero(b.data, b.len);
-	return r;
+		r = confinement(b, boot);
+	return r == 0 ? numbers(b, boot) : r;
+}
+
+int boot_config(const struct boot *boot)
+{
+	_cleanup_buf_ struct buf b = {0};
+	int r = boot_config_bytes(boot, &b);
+	return r == 0 ? fd_memfd("scb-boot", b.data, b.len) : r;
 }

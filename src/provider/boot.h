@@ -26,5 +26,7 @@ struct boot {
  * and only join_fds among the descriptors. 0, or -ENOBUFS. */
 int boot_kernel_config(const struct boot *b, struct buf *ret) MUST_CHECK;
 
+/* All of it; the caller frees. 0, or -ENOBUFS. */
+int boot_config_bytes(const struct boot *b, struct buf *ret) MUST_CHECK;
 /* A memfd with it, CLOEXEC, or a negative errno. */
 int boot_config(const struct boot *b) MUST_CHECK;

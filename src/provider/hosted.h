@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/id.h"
 #include "confine/cgroup.h"
 #include "confine/uids.h"
 #include "provider/launch.h"
@@ -72,6 +73,10 @@ struct hosted_wish {
 	void (*end_tree)(struct hosted *h); /* see struct hosted */
 };
 
+/* Does the spec make sense, are its folders what they were, do its tmpfs fit into its memory? */
+int hosted_check_spec(const struct sandbox_spec *spec, struct err *err) MUST_CHECK;
+/* Can a uid that is not the broker's own read this folder? Warns of files that it cannot. */
+int hosted_check_readable(const struct sandbox_mount *m, struct err *err) MUST_CHECK;
 /* Checks the spec, makes key, uid (root), groups, record and listening socket, and connects to it.
  * On failure nothing is left. */
 int hosted_new(const struct hosted_wish *wish, uv_loop_t *loop, const struct sandbox_spec *spec,
@@ -91,6 +96,10 @@ int hosted_start(struct hosted *h, struct launch *l, int info_fd, struct err *er
 /* provider.ref and provider.connect. A sandbox that ended is removed; so is one that cannot be
  * reached, from the loop. */
 char *hosted_ref(const struct provider *p, const struct sandbox_spec *spec);
+/* "bubblewrap BOOT x-… /run/user/1000/scb/b-…": 0, or -ESTALE where that was another boot. *ret_dir
+ * is set where it makes sense; the caller frees. */
+int hosted_parse_ref(const struct provider *p, const char *ref, char ret_id[static ID_TEXT_SIZE],
+	char **ret_dir);
 int hosted_connect(const struct hosted_wish *wish, uv_loop_t *loop, const char *ref,
 	const struct sandbox_events *events, void *user, struct hosted **ret,
 	struct err *err) MUST_CHECK;

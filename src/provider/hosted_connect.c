@@ -17,8 +17,7 @@
 #include "base/limits.h"
 #include "provider/process.h"
 
-/* "bubblewrap BOOT x-… /run/user/1000/scb/b-…" */
-static int parse_ref(
+int hosted_parse_ref(
 	const struct provider *p, const char *ref, char ret_id[static ID_TEXT_SIZE], char **ret_dir)
 {
 	char name[32], boot[64];
@@ -113,7 +112,7 @@ int hosted_connect(const struct hosted_wish *wish, uv_loop_t *loop, const char *
 	const struct provider *p = wish->provider;
 	char id[ID_TEXT_SIZE];
 	_cleanup_free_ char *dir = NULL;
-	int boot = parse_ref(p, ref, id, &dir);
+	int boot = hosted_parse_ref(p, ref, id, &dir);
 	if (!dir)
 		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
 			"\"%.100s\" names no sandbox of %s", ref, p->name);

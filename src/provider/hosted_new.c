@@ -47,7 +47,7 @@ static int check_real(const struct sandbox_mount *m, struct err *err)
 		m->name, m->source);
 }
 
-static int check_spec(const struct sandbox_spec *s, struct err *err)
+int hosted_check_spec(const struct sandbox_spec *s, struct err *err)
 {
 	if (!id_valid('x', s->id) || !s->runtime_dir || !s->agent_path || !s->kernels_dir)
 		return err_set(
@@ -103,7 +103,7 @@ static bool told_already(const char *source)
 /* A root broker's code runs as another uid than the files' owner: without this check a person would
  * first meet it as "Permission denied" inside. Directories above the mounted one do not matter: the
  * launcher stages it. */
-static int check_readable(const struct sandbox_mount *m, struct err *err)
+int hosted_check_readable(const struct sandbox_mount *m, struct err *err)
 {
 	struct stat st;
 	DIR *d = NULL;
@@ -223,7 +223,7 @@ static int claim(struct hosted *h, const struct hosted_wish *wish, const struct 
 	int r = 0;
 	if (geteuid() == 0) {
 		for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
-			r = check_readable(&spec->mounts[i], err);
+			r = hosted_check_readable(&spec->mounts[i], err);
 		if (r == 0)
 			r = uids_claim(&h->uid, err);
 	}
@@ -248,7 +248,7 @@ static int claim(struct hosted *h, const struct hosted_wish *wish, const struct 
 int hosted_new(const struct hosted_wish *wish, uv_loop_t *loop, const struct sandbox_spec *spec,
 	const struct sandbox_events *events, void *user, struct hosted **ret, struct err *err)
 {
-	int r = check_spec(spec, err);
+	int r = hosted_check_spec(spec, err);
 	if (r < 0)
 		return r;
 	struct hosted *h = hosted_allocate(wish, loop, spec->id, events, user);

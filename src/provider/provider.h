@@ -119,6 +119,7 @@ struct sandbox {
 	const struct provider *provider;
 	char *ref;                /* text to find it again, with the boot id */
 	int link_fd;              /* taken by the caller with TAKE_FD */
+	bool link_tears;          /* see link_tears() of link/link.h */
 	uint8_t key[AUTH_KEY];    /* of create() */
 	char *kernels_dir;        /* as code inside sees it */
 	char *workspace;          /* the same */
@@ -151,6 +152,7 @@ void template_close(struct template *t, bool in_use, void (*done)(void *user), v
 
 extern const struct provider provider_local;
 extern const struct provider provider_bubblewrap;
+extern const struct provider provider_docker;
 
 /* By name, or NULL. */
 const struct provider *provider_by_name(const char *name);

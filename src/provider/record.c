@@ -17,10 +17,13 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "confine/uids.h"
+#include "provider/docker_engine.h"
 #include "provider/process.h"
 
 #define RECORD_SUFFIX ".box"
-#define RECORD_MAX    (64 * KIB) /* some ten paths */
+/* Longer than an engine takes to make a container. */
+#define CONTAINER_FRESH_S 60
+#define RECORD_MAX        (64 * KIB) /* some ten paths */
 
 /* The members of struct capabilities. */
 static const struct {
@@ -84,6 +87,10 @@ static int write_record(int fd, const struct record_facts *f)
 		r = line(&b, "socket", f->socket);
 	if (r == 0)
 		r = line(&b, "workdir", f->workdir);
+	if (r == 0)
+		r = line(&b, "endpoint", f->endpoint);
+	if (r == 0)
+		r = line(&b, "container", f->container);
 	return r < 0 ? r : fd_write_full(fd, b.data, b.len);
 }
 
@@ -153,6 +160,8 @@ void record_facts_done(struct record_facts *f)
 		free(f->cgroups[i]);
 	free(f->socket);
 	free(f->workdir);
+	free(f->endpoint);
+	free(f->container);
 	free(f->kernels_dir);
 	free(f->workspace);
 	*f = (struct record_facts){0};
@@ -197,6 +206,10 @@ static void take_line(struct record_facts *f, const char *key, char *value, cons
 		take_process(&f->first, value);
 	else if (strcmp(key, "init") == 0)
 		take_process(&f->init, value);
+	else if (strcmp(key, "endpoint") == 0)
+		take(&f->endpoint, value);
+	else if (strcmp(key, "container") == 0)
+		take(&f->container, value);
 	else if (strcmp(key, "kernels") == 0)
 		take(&f->kernels_dir, value);
 	else if (strcmp(key, "workspace") == 0)
@@ -285,6 +298,18 @@ static bool remove_named(const struct record_facts *f)
 	return gone;
 }
 
+/* Its broker is dead; it may live on, for the next one. Where the engine knows none of that name,
+ * one may still be on its way: the broker died while it asked for it. */
+static bool container_gone(const struct record_facts *f, int fd)
+{
+	struct stat st;
+	bool fresh = fstat(fd, &st) == 0 && time(NULL) - st.st_mtime < CONTAINER_FRESH_S;
+	if (!f->endpoint)
+		return true;
+	int r = docker_remove_ended(f->endpoint, f->container, !f->same_boot);
+	return r == 0 || (r == -ENOENT && !(fresh && f->same_boot));
+}
+
 /* 1 where a dead one's record was found and all that it names is gone; -EWOULDBLOCK where somebody
  * holds it. */
 static int remove_dead(int at, const char *name, const char *dir)
@@ -296,6 +321,8 @@ static int remove_dead(int at, const char *name, const char *dir)
 	int r = read_facts(fd, dir, &f);
 	if (r < 0)
 		return r;
+	if (f.container && !container_gone(&f, fd))
+		return -EWOULDBLOCK;
 	return remove_named(&f) && unlinkat(at, name, 0) == 0;
 }
 

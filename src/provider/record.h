@@ -32,6 +32,8 @@ struct record_facts {
 	char *socket;
 	char *workdir; /* a directory to remove with all that is in it */
 	uid_t uid;     /* claimed for it; 0: none */
+	/* A container, by engine and name: it lives on its own, whoever holds the record's lock. */
+	char *endpoint, *container;
 	struct record_process first, init;
 	char *kernels_dir, *workspace; /* as code inside sees them */
 	struct capabilities caps;      /* texts that live as long as the process */

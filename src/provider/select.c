@@ -5,12 +5,14 @@
 #include "confine/cgroup.h"
 #include "confine/uids.h"
 #include "provider/bubblewrap.h"
+#include "provider/docker_engine.h"
 #include "provider/provider.h"
 #include "provider/record.h"
 
-static const struct provider *const all[] = {&provider_bubblewrap, &provider_local};
+static const struct provider *const all[] = {
+	&provider_docker, &provider_bubblewrap, &provider_local};
 
-const struct provider *const provider_auto_order[] = {&provider_bubblewrap, NULL};
+const struct provider *const provider_auto_order[] = {&provider_docker, &provider_bubblewrap, NULL};
 
 const struct provider *provider_by_name(const char *name)
 {
@@ -27,8 +29,17 @@ int provider_select(const char *value, const struct provider **ret, struct err *
 		if (*ret)
 			return 0;
 		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
-			"unknown provider \"%.40s\" in BROKER_PROVIDER: bubblewrap, local or auto",
+			"unknown provider \"%.40s\" in BROKER_PROVIDER: docker, bubblewrap, local "
+			"or auto",
 			value);
+	}
+	/* An engine alone says nothing: who has the image wants it. */
+	struct err why;
+	const struct docker_facts *f;
+	if (docker_facts(docker_endpoint(), &f, &why) == 0 &&
+		docker_image_check(docker_endpoint(), docker_image(), &why) == 0) {
+		*ret = &provider_docker;
+		return 0;
 	}
 	if (bubblewrap_program()) {
 		*ret = &provider_bubblewrap;
@@ -36,7 +47,7 @@ int provider_select(const char *value, const struct provider **ret, struct err *
 	}
 	return err_set(err, ERR_PROVIDER_UNUSABLE, ENOENT,
 		"no sandbox can be made on this machine: install bubblewrap (sudo apt install "
-		"bubblewrap); `scb doctor` tells more");
+		"bubblewrap), or Docker and its image; `scb doctor` tells more");
 }
 
 int provider_sweep(const char *runtime_dir)

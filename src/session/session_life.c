@@ -387,6 +387,8 @@ int session_attach(struct session *s, int fd, bool found, const char *kernels_di
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "cannot watch the sandbox's link: %s",
 			uv_strerror(r));
+	if (s->sandbox && s->sandbox->link_tears)
+		link_tears(s->link);
 	if (found)
 		link_found(s->link);
 	s->found = found;

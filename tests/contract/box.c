@@ -114,6 +114,8 @@ static void link_up(struct box *b)
 	b->caps = b->sandbox->caps;
 	CHECK(link_new(b->loop, TAKE_FD(b->sandbox->link_fd), b->key, &link_events, b, &b->link) ==
 		0);
+	if (b->sandbox->link_tears)
+		link_tears(b->link);
 	b->exec = exec_new(b->link, b->sandbox->kernels_dir, b->sandbox->workspace);
 }
 

@@ -1,0 +1,169 @@
+/* docker_spec.c: see docker_spec.h. */
+#include "provider/docker_spec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/id.h"
+#include "base/limits.h"
+#include "provider/record.h"
+#include "seccomp_profile.h"
+#include "wire/frame.h"
+
+/* A root broker's containers have a uid each, so that none can use up what the kernel counts by
+ * user (inotify, pipes, locked memory) for another. Nobody's uids; where a user namespace maps only
+ * 65536, there are fewer. */
+#define UID_FIRST   2000100000U
+#define UID_COUNT   (1U << 24)
+#define SMALL_FIRST 60864U
+#define SMALL_COUNT 128U
+
+char *docker_name(const char *sandbox_id)
+{
+	return xasprintf("scb-%s", sandbox_id);
+}
+
+bool docker_gvisor(const struct docker_facts *f)
+{
+	const char *wish = docker_runtime_wish();
+	return strcmp(wish, "runsc") == 0 || (strcmp(wish, "auto") == 0 && f->runsc);
+}
+
+void docker_capabilities(const struct docker_facts *f, struct capabilities *ret)
+{
+	const char *groups = f->cgroup == 2 ? "cgroup2" : "cgroup1";
+	*ret = (struct capabilities){
+		.isolation_level = docker_gvisor(f) ? "container+gvisor" : "container",
+		.memory = f->memory ? groups : CAPABILITY_RLIMIT_MEMORY,
+		.pids = f->pids ? groups : "none",
+		.cpu = f->cpu ? groups : "none",
+		.disk = "tmpfs",
+		.inodes = f->memory ? "memory" : "none",
+		.kill_tree = "pid1",
+		.egress = "none: no network device",
+		.agent_apart = "not enforced",
+		.seccomp = "allow-list",
+		.read_only_root = "yes",
+		.host_uid = geteuid() == 0 ? "dedicated" : "own",
+	};
+}
+
+static json_t *bind_at(const char *source, const char *target)
+{
+	/* Not what is mounted below it: that would stay writable. */
+	return json_pack("{s:s, s:s, s:s, s:b, s:{s:s, s:b}}", "Type", "bind", "Source", source,
+		"Target", target, "ReadOnly", 1, "BindOptions", "Propagation", "rprivate",
+		"NonRecursive", 1);
+}
+
+static json_t *binds(const struct sandbox_spec *spec)
+{
+	json_t *list = json_array();
+	CHECK(json_array_append_new(list, bind_at(spec->agent_path, DOCKER_AGENT)) == 0);
+	CHECK(json_array_append_new(list, bind_at(spec->kernels_dir, DOCKER_KERNELS)) == 0);
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		_cleanup_free_ char *target = xasprintf(DOCKER_MNT "/%s", spec->mounts[i].name);
+		CHECK(json_array_append_new(list, bind_at(spec->mounts[i].source, target)) == 0);
+	}
+	return list;
+}
+
+static json_t *tmpfs(uint64_t size)
+{
+	_cleanup_free_ char *options =
+		xasprintf("rw,exec,nosuid,nodev,mode=1777,size=%llu", (unsigned long long)size);
+	return json_string(options);
+}
+
+/* Its own user where the broker is one, who can read what he mounts; else nobody's. */
+static unsigned choose_uid(const struct docker_facts *f)
+{
+	uint32_t any;
+	if (geteuid() != 0)
+		return geteuid();
+	id_random(&any, sizeof(any));
+	return f->small_ids ? SMALL_FIRST + any % SMALL_COUNT : UID_FIRST + any % UID_COUNT;
+}
+
+static json_t *host_config(const struct sandbox_spec *spec, const struct docker_facts *f)
+{
+	_cleanup_free_ char *seccomp = xasprintf("seccomp=%s", seccomp_profile);
+	/* One group for agent and code: the agent's part is on top. */
+	json_int_t memory = (json_int_t)(spec->memory_max + LIMIT_AGENT_MEMORY);
+	json_t *c = json_pack("{s:s, s:b, s:o, s:o, s:I, s:[s], s:[s,s], s:{s:s}, s:s, s:s}",
+		"NetworkMode", "none", "ReadonlyRootfs", 1, "Mounts", binds(spec), "Tmpfs",
+		json_pack("{s:o, s:o}", "/tmp", tmpfs(spec->tmp_size), DOCKER_WORKSPACE,
+			tmpfs(spec->workspace_size)),
+		"ShmSize", (json_int_t)spec->shm_size, "CapDrop", "ALL", "SecurityOpt",
+		"no-new-privileges", seccomp, "LogConfig", "Type", "none", "IpcMode", "private",
+		"CgroupnsMode", "private");
+	CHECK(c);
+	if (f->memory) {
+		CHECK(json_object_set_new(c, "Memory", json_integer(memory)) == 0);
+		CHECK(json_object_set_new(c, "MemorySwap", json_integer(memory)) == 0);
+	}
+	if (f->pids) /* the agent counts, too */
+		CHECK(json_object_set_new(c, "PidsLimit", json_integer(spec->pids_max + 1)) == 0);
+	if (f->cpu)
+		CHECK(json_object_set_new(c, "NanoCpus",
+			      json_integer((json_int_t)spec->cpus * 1000000000)) == 0);
+	if (docker_gvisor(f))
+		CHECK(json_object_set_new(c, "Runtime", json_string("runsc")) == 0);
+	else if (strcmp(docker_runtime_wish(), "auto") != 0)
+		CHECK(json_object_set_new(c, "Runtime", json_string(docker_runtime_wish())) == 0);
+	return c;
+}
+
+json_t *docker_container(const struct sandbox_spec *spec, const struct docker_facts *f)
+{
+	unsigned uid = choose_uid(f);
+	_cleanup_free_ char *user = xasprintf("%u:%u", uid, uid);
+	_cleanup_free_ char *owner = xasprintf("uid:%u", (unsigned)geteuid());
+	json_t *c = json_pack("{s:s, s:s, s:s, s:[s,s], s:[], s:[], s:s, s:b, s:b, s:b, s:b, s:b, "
+			      "s:b, s:{s:[s]}, s:{s:s, s:s, s:s, s:s}, s:o}",
+		"Image", docker_image(), "Hostname", "sandbox", "User", user, "Entrypoint",
+		DOCKER_AGENT, "stdio", "Cmd", "Env", "WorkingDir", "/", "NetworkDisabled", 1,
+		"OpenStdin", 1,
+		/* Where it is to end with its maker: the engine then closes stdin with the
+		 * connection, and the agent ends with that. */
+		"StdinOnce", spec->orphan_ms == 0, "AttachStdin", 1, "AttachStdout", 1,
+		"AttachStderr", 1, "Healthcheck", "Test", "NONE", "Labels", DOCKER_LABEL_SANDBOX,
+		spec->id, DOCKER_LABEL_BROKER, spec->runtime_dir, DOCKER_LABEL_BOOT,
+		record_boot_id(), DOCKER_LABEL_OWNER, owner, "HostConfig", host_config(spec, f));
+	CHECK(c);
+	return c;
+}
+
+int docker_boot(const struct sandbox_spec *spec, const struct docker_facts *f, const uint8_t *key,
+	struct buf *ret)
+{
+	_cleanup_buf_ struct buf config = {0};
+	uint8_t length[4];
+	const struct boot b = {
+		.spec = spec,
+		.key = key,
+		.workspace = DOCKER_WORKSPACE,
+		.tmp = "/tmp",
+		.mnt = DOCKER_MNT,
+		.confine = CONFINE_SECCOMP | CONFINE_NO_NEW_PRIVS | CONFINE_WRITES,
+		.rlimit_data = f->memory ? 0 : spec->memory_max,
+		.hold_fds = {-1, -1},
+		.lifeline_fd = -1,
+		.oom_fd = -1,
+		.pids_events_fd = -1,
+		.memory_fd = -1,
+		.pids_fd = -1,
+		.memory_max = f->memory ? spec->memory_max : 0,
+		.pids_max = f->pids ? spec->pids_max : 0,
+	};
+	int r = boot_config_bytes(&b, &config);
+	if (r < 0)
+		return r;
+	buf_init(ret, config.len + sizeof(length));
+	ret->wipe = true;
+	wire_put32(length, (uint32_t)config.len);
+	r = buf_append(ret, length, sizeof(length));
+	return r == 0 ? buf_append(ret, config.data, config.len) : r;
+}
