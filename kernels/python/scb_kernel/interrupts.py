@@ -1,8 +1,8 @@
 """SIGINT: ends the cell that runs, and nothing else."""
 
 import signal
-import threading
 from _signal import getsignal  # getsignal() makes enums, at 2 µs each
+from _thread import get_ident
 
 
 class Interrupts:
@@ -16,7 +16,7 @@ class Interrupts:
         self.missed = False
         self._held = 0
         self._pending = False
-        self._main = threading.get_ident()
+        self._main = get_ident()
 
     def install(self):
         # Code may have set a handler of its own, which is then that cell's alone.
@@ -33,11 +33,11 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def __enter__(self):
-        if threading.get_ident() == self._main:
+        if get_ident() == self._main:
             self._held += 1
 
     def __exit__(self, *exc):
-        if threading.get_ident() != self._main:
+        if get_ident() != self._main:
             return
         self._held -= 1
         if self._held == 0 and self._pending:

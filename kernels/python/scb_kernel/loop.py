@@ -200,10 +200,8 @@ class Kernel:
 
         ipython.run(self._shell, source)
 
-    def _is_bare_magic(self, tree, source):
-        """`ls`, `pwd`, `ls -l`: Python by its grammar, but the name is bound to nothing."""
-        if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
-            return False
+    def _is_bare_magic(self, source):
+        """`ls`, `pwd`, `ls -l`: an expression by Python's grammar, but the name is bound to nothing."""
         words = source.split(None, 2)
         if not words[0].isidentifier() or (len(words) > 1 and words[1][:1] != "-"):
             return False
@@ -221,15 +219,37 @@ class Kernel:
             self._dashboards = service.Service(self)
         self._dashboards.answer(request)
 
+    def _in_ipython(self, source):
+        """Runs it in IPython; False where there is none."""
+        if not self._has_ipython or self._load_ipython() is None:
+            return False
+        self._run_in_ipython(source)
+        return True
+
+    def _compile_expression(self, source):
+        """The code of a cell that is one expression in one line, else None. What is asked most often
+        needs no tree; where a `=` stands it is mostly a statement."""
+        if "\n" in source or "=" in source or source[:1].isspace():
+            return None
+        try:
+            return compile(source, self.cell_name, "eval", self._flags, True)
+        except SyntaxError:
+            return None
+
     def _execute(self, source):
         if self._shell is None and ("IPython" in source or "get_ipython" in source):
             self._load_ipython()
+        code = self._compile_expression(source)
+        if code is None:
+            self._execute_tree(source)
+        elif not (self._is_bare_magic(source) and self._in_ipython(source)):
+            self.show_result(self._run_codes((code,)), False)
+
+    def _execute_tree(self, source):
         try:
             tree = compile(source, self.cell_name, "exec", self._flags | ast.PyCF_ONLY_AST, True)
         except SyntaxError:
-            if self._load_ipython() is not None:
-                tree = None
-            else:
+            if self._load_ipython() is None:
                 line = _needs_ipython(source)
                 if line is None:
                     raise
@@ -237,12 +257,12 @@ class Kernel:
                     f"line {line[0]} ({line[1][:80]}) needs IPython, which this sandbox does not "
                     "have. For a command use run_command, or subprocess.run([…]) in Python."
                 ) from None
-        if tree is None or (
-            self._has_ipython
-            and self._is_bare_magic(tree, source)
-            and self._load_ipython() is not None
-        ):
+            tree = None
+        if tree is None:
             self._run_in_ipython(source)
+            return
+        lone = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr)
+        if lone and self._is_bare_magic(source) and self._in_ipython(source):
             return
 
         last = None

@@ -1,6 +1,7 @@
 """Values as MIME bundles: a list of (type, bytes), text/plain first."""
 
 import base64
+import functools
 import json
 import re
 import reprlib
@@ -145,15 +146,26 @@ def bundle(value):
     return rich
 
 
+@functools.lru_cache(maxsize=64)
+def _type_tag(name):
+    """The tag that names a type, or None where it is none."""
+    return wire.tlv(wire.TAG_MIME, name) if _TYPE.fullmatch(name) else None
+
+
+_RESULT = wire.tlv(wire.TAG_IS_RESULT, 1)
+_NO_RESULT = wire.tlv(wire.TAG_IS_RESULT, 0)
+
+
 def display_frame(mimes, is_result):
     """The frame of one bundle. What does not fit any more is named in it instead."""
-    body = wire.tlv(wire.TAG_IS_RESULT, int(is_result))
+    body = _RESULT if is_result else _NO_RESULT
     for mime, data in mimes[:MIMES_MAX]:
         name = str(mime)[:100]
-        if not _TYPE.fullmatch(name):
+        tag = _type_tag(name)
+        if tag is None:
             body += wire.tlv(wire.TAG_MIME_SKIPPED, f"of no type {len(data)}")
         elif len(body) + len(name) + len(data) + 64 > BUNDLE_MAX:
             body += wire.tlv(wire.TAG_MIME_SKIPPED, f"{name} {len(data)}")
         else:
-            body += wire.tlv(wire.TAG_MIME, name) + wire.tlv(wire.TAG_MIME_DATA, data)
+            body += tag + wire.tlv(wire.TAG_MIME_DATA, data)
     return wire.frame(wire.DISPLAY, body)
