@@ -74,6 +74,16 @@ uint16_t http_server_port(const struct http_server *s)
 					     : ((struct sockaddr_in *)&a)->sin_port);
 }
 
+const struct http_stats *http_server_stats(const struct http_server *s)
+{
+	return &s->stats;
+}
+
+size_t http_server_connections(const struct http_server *s)
+{
+	return s->n_conns;
+}
+
 void http_server_close(struct http_server *s, void (*done)(void *user), void *user)
 {
 	CHECK(!s->closing);

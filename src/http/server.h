@@ -21,17 +21,27 @@ struct http_server_config {
 	 * body is read. May answer by itself (http_answer()) and return 0: the body is read and
 	 * thrown away. */
 	unsigned (*head)(void *user, struct http_exchange *x);
-	/* The request is whole. Answered now or later, from the loop. */
+	/* The request is whole. Answered now or later, from the loop; who does it later watches
+	 * (http_watch()). */
 	void (*request)(void *user, struct http_exchange *x);
-	/* The peer has gone, or the server closes, after request() and before the answer was whole:
-	 * x is gone with this call. */
-	void (*gone)(void *user, struct http_exchange *x);
 };
 
 /* host: a numeric IPv4 or IPv6 address; port 0: any. Listens at once. ERR_IO with words. */
 int http_server_new(const struct http_server_config *config, const char *host, uint16_t port,
 	struct http_server **ret, struct err *err) MUST_CHECK;
 uint16_t http_server_port(const struct http_server *s);
+
+/* What it has done. */
+#define HTTP_STATUSES 28
+struct http_stats {
+	uint64_t accepted, refused; /* connections; of those, closed at once: too many */
+	uint64_t bytes_in, bytes_out;
+	uint64_t by_status[HTTP_STATUSES]; /* answers; see http_status_at() */
+};
+const struct http_stats *http_server_stats(const struct http_server *s);
+size_t http_server_connections(const struct http_server *s);
+/* The status of that place; 0, the last one: any other. */
+unsigned http_status_at(size_t i);
 /* Closes everything, with gone() for whatever is open; done (may be NULL) from a later turn. */
 void http_server_close(struct http_server *s, void (*done)(void *user), void *user);
 
@@ -40,8 +50,18 @@ void http_server_close(struct http_server *s, void (*done)(void *user), void *us
 const struct http_head *http_head(const struct http_exchange *x);
 /* From request() on. */
 const void *http_body(const struct http_exchange *x, size_t *ret_n);
-void http_set_data(struct http_exchange *x, void *data);
-void *http_data(const struct http_exchange *x);
+/* Whoever answers later, from request() on. */
+struct http_watcher {
+	/* The peer has gone, or the server closes, before the answer was whole: x is gone with this
+	 * call. */
+	void (*gone)(void *user);
+	/* All that was written has been taken, after some of it had to wait. May be NULL. */
+	void (*drained)(void *user);
+};
+void http_watch(struct http_exchange *x, const struct http_watcher *watcher, void *user);
+/* A field of whatever answer it gets; both texts are borrowed for as long. Four at most. Every
+ * answer has "x-content-type-options: nosniff". */
+void http_always(struct http_exchange *x, const char *name, const char *value);
 
 /* The whole answer. type: its Content-Type, NULL: no body. fields: further ones, whose values hold
  * no control characters. To a HEAD request the body is not sent, its length is. */
@@ -57,4 +77,7 @@ void http_write(struct http_exchange *x, const void *p, size_t n);
 /* Bytes that the peer has not taken yet. */
 size_t http_queued(const struct http_exchange *x);
 void http_end(struct http_exchange *x);
+/* What was begun cannot be ended: the connection is cut, from a later turn, so that the peer does
+ * not take it for whole. x is gone. */
+void http_abort(struct http_exchange *x);
 const char *http_reason(unsigned status);
