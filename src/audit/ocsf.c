@@ -36,6 +36,7 @@ static const struct mapping mappings[] = {
 	{"exec.start", PROCESS_ACTIVITY, 1, "Launch", INFORMATIONAL},
 	{"file.present", API_ACTIVITY, 1, "Create", INFORMATIONAL},
 	{"file.refused", API_ACTIVITY, 1, "Create", LOW},
+	{"file.fetch", API_ACTIVITY, 2, "Read", INFORMATIONAL},
 	{"handle.foreign", DETECTION_FINDING, 1, "Create", MEDIUM},
 	{"link.auth_failed", DETECTION_FINDING, 1, "Create", HIGH},
 	{"redact.hit", DETECTION_FINDING, 1, "Create", MEDIUM},

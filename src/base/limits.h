@@ -67,6 +67,10 @@
 
 /* What a container engine answers at once: its description is the longest, with some 10 KiB. */
 #define LIMIT_ENGINE_ANSWER (1 * MIB)
+/* Presented files on their way out at once; each holds two pieces of 128 KiB. */
+#define LIMIT_HTTP_TRANSFERS 256
+/* A link to a presented file: long enough that a person finds it in a conversation of the day. */
+#define LIMIT_HTTP_LINK_S (24 * 3600)
 
 /* ---- fronts ---- */
 /* Connections to one broker at once: every host of a user, and commands; each costs some 10 KiB. */

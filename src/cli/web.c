@@ -25,6 +25,8 @@
 #define TOKEN_MIN      16
 #define TOKEN_MAX      256
 #define TOKEN_FILE_MAX (WEB_TOKENS * (TOKEN_MAX + 80))
+/* Of links to presented files: so that they outlive this process. */
+#define LINK_KEY_FILE "link-key"
 
 struct web {
 	struct mcp_http *http;
@@ -90,6 +92,20 @@ static int add(const char **list, size_t *n, const char *value, struct err *err)
 	return 0;
 }
 
+static int set_url(void *user, const char *value, struct err *err)
+{
+	const char *host = str_starts(value, "https://")  ? value + 8
+			   : str_starts(value, "http://") ? value + 7
+							  : "";
+	size_t n = strcspn(host, "?#\"\\<> \t\r\n");
+	if (n == 0 || host[n] || host[0] == '/' || host[n - 1] == '/')
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --url takes what clients reach this server by, without a slash at "
+			"the end, like https://scb.example.com");
+	((struct web_settings *)user)->url = value;
+	return 0;
+}
+
 static int add_host(void *user, const char *value, struct err *err)
 {
 	struct web_settings *w = user;
@@ -109,6 +125,7 @@ const struct option_def web_options[] = {
 	{"--allow-host", "HOST", add_host},
 	{"--allow-origin", "ORIGIN", add_origin},
 	{"--insecure-http", NULL, set_insecure},
+	{"--url", "URL", set_url},
 	{0},
 };
 
@@ -119,7 +136,8 @@ static bool is_loopback(const char *host)
 
 int web_check(const struct web_settings *w, struct err *err)
 {
-	bool others = w->token_file || w->no_token || w->n_hosts || w->n_origins || w->insecure;
+	bool others =
+		w->url || w->token_file || w->no_token || w->n_hosts || w->n_origins || w->insecure;
 	if (!w->host[0])
 		return others ? err_set(err, ERR_INVALID_ARGUMENT, 0,
 					"options of --http are given, but not --http itself")
@@ -165,7 +183,8 @@ static int read_private(const char *path, size_t max, char **ret, struct err *er
 	if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
 		(st.st_mode & 0077))
 		return err_set(err, ERR_IO, EPERM,
-			"%.300s holds tokens: it must be a file of yours that nobody else may read "
+			"%.300s holds secrets: it must be a file of yours that nobody else may "
+			"read "
 			"(chmod 600)",
 			path);
 	if ((size_t)st.st_size > max)
@@ -179,22 +198,32 @@ static int read_private(const char *path, size_t max, char **ret, struct err *er
 	return 0;
 }
 
-static int own_token(struct tokens *t, const char *state, struct err *err)
+/* The first line of a file of the state directory, made with 256 bits in hex where there is none.
+ */
+static int own_secret(const char *state, const char *name, char **ret, struct err *err)
 {
-	_cleanup_free_ char *path = xasprintf("%s/" OWN_TOKEN_FILE, state);
+	_cleanup_free_ char *path = xasprintf("%s/%s", state, name);
 	if (access(path, F_OK) < 0) {
 		uint8_t bytes[OWN_TOKEN_BYTES];
 		char text[2 * OWN_TOKEN_BYTES + 1];
 		id_random(bytes, sizeof(bytes));
 		id_hex(bytes, sizeof(bytes), text);
-		int r = paths_write(state, OWN_TOKEN_FILE, text, strlen(text), err);
+		int r = paths_write(state, name, text, strlen(text), err);
 		if (r < 0)
 			return r;
 	}
-	int r = read_private(path, TOKEN_MAX, &t->texts[0], err);
+	int r = read_private(path, TOKEN_MAX, ret, err);
+	if (r == 0)
+		(*ret)[strcspn(*ret, "\r\n")] = '\0';
+	return r;
+}
+
+static int own_token(struct tokens *t, const char *state, struct err *err)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" OWN_TOKEN_FILE, state);
+	int r = own_secret(state, OWN_TOKEN_FILE, &t->texts[0], err);
 	if (r < 0)
 		return r;
-	t->texts[0][strcspn(t->texts[0], "\r\n")] = '\0';
 	if (strlen(t->texts[0]) < TOKEN_MIN)
 		return err_set(err, ERR_IO, EINVAL, "%.300s: a token has at least %d characters",
 			path, TOKEN_MIN);
@@ -233,10 +262,28 @@ static int file_tokens(struct tokens *t, const char *path, struct err *err)
 
 /* ---- life ---- */
 
+static int link_key(const char *state, uint8_t ret[static WEBLINK_KEY], struct err *err)
+{
+	char *text = NULL;
+	int r = own_secret(state, LINK_KEY_FILE, &text, err);
+	if (r == 0 && id_unhex(text, ret, WEBLINK_KEY) < 0)
+		r = err_set(err, ERR_IO, EINVAL,
+			"%.300s/" LINK_KEY_FILE " holds no key: remove it, and another one is made",
+			state);
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+	return r;
+}
+
 static int open_http(struct web *web, struct parts *parts, const struct web_settings *w,
 	const struct tokens *tokens, struct err *err)
 {
 	char anyone[32];
+	uint8_t key[WEBLINK_KEY];
+	int r = link_key(parts->state, key, err);
+	if (r < 0)
+		return r;
 	(void)snprintf(anyone, sizeof(anyone), "uid:%u", geteuid());
 	const struct mcp_http_config config = {
 		.loop = &parts->loop,
@@ -249,8 +296,12 @@ static int open_http(struct web *web, struct parts *parts, const struct web_sett
 		.n_tokens = tokens->n,
 		.anyone = anyone,
 		.allowed = {w->hosts, w->n_hosts, w->origins, w->n_origins},
+		.link_key = key,
+		.url = w->url,
 	};
-	return mcp_http_new(&config, &web->http, err);
+	r = mcp_http_new(&config, &web->http, err);
+	explicit_bzero(key, sizeof(key));
+	return r;
 }
 
 static void say_where(

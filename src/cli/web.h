@@ -13,11 +13,13 @@ struct web_settings {
 	char host[64]; /* numeric; "": no HTTP */
 	uint16_t port;
 	const char *token_file;
+	const char *url; /* what clients reach it by; NULL: as each says in Host */
 	bool no_token, insecure;
 	const char *hosts[WEB_ALLOWED], *origins[WEB_ALLOWED];
 	size_t n_hosts, n_origins;
 };
-/* --http, --token-file, --no-token, --allow-host, --allow-origin, --insecure-http; their user is a
+/* --http, --token-file, --no-token, --allow-host, --allow-origin, --insecure-http, --url;
+ * their user is a
  * struct web_settings. */
 extern const struct option_def web_options[];
 /* Once all are parsed. */

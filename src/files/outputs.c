@@ -365,6 +365,12 @@ int outputs_find(struct outputs *o, const char *principal, const char *uri, stru
 	return shelf_find(&o->shelf, principal, uri, ret, NULL) < 0 ? no_such_resource(err) : 0;
 }
 
+int outputs_open_file(struct outputs *o, const char *principal, const char *uri, struct output *ret,
+	int *ret_fd, struct err *err)
+{
+	return shelf_find(&o->shelf, principal, uri, ret, ret_fd) < 0 ? no_such_resource(err) : 0;
+}
+
 int outputs_read(struct outputs *o, const char *principal, const char *uri, uint64_t offset,
 	uint64_t length, struct buf *ret, struct err *err)
 {

@@ -71,6 +71,9 @@ void outputs_abandon(struct outputs_call *c);
  * the person has moved away). */
 int outputs_find(struct outputs *o, const char *principal, const char *uri, struct output *ret,
 	struct err *err) MUST_CHECK;
+/* The same with its bytes: *ret_fd is open for reading. In a worker thread, too. */
+int outputs_open_file(struct outputs *o, const char *principal, const char *uri, struct output *ret,
+	int *ret_fd, struct err *err) MUST_CHECK;
 /* Appends up to length bytes of it; fewer only at its end. ERR_LIMIT_REACHED where ret is too
  * small.
  */

@@ -241,7 +241,6 @@ static unsigned on_head(void *user, const struct http_head *h)
 		http_conn_put(c, go_on, sizeof(go_on) - 1);
 		http_conn_flush(c);
 	}
-	x->close |= x->begun; /* answered without its body: what follows cannot be told from it */
 	read_within(c, LIMIT_HTTP_BODY_MS);
 	return status;
 }

@@ -9,6 +9,7 @@
 #include "mcp/offer.h"
 #include "mcp/protocol.h"
 #include "mcp/server.h"
+#include "mcp/weblink.h"
 #include "session/session.h"
 
 struct idempotency;
@@ -34,6 +35,7 @@ struct mcp_conn {
 	char *principal, *host;             /* host: "" where it has no name */
 	struct session_profile profile;     /* with copies of its own */
 	struct err no_provider;             /* why the profile has none */
+	struct weblink_place links;         /* key borrowed; base NULL: not over HTTP */
 	char default_session[ID_TEXT_SIZE]; /* "": none yet */
 	struct list calls;                  /* tools/call in flight */
 	unsigned n_calls;

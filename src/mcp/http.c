@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/list.h"
 #include "http/server.h"
+#include "mcp/httpfiles.h"
 #include "mcp/server.h"
 #include "session/session.h"
 #include "wire/sha256.h"
@@ -33,6 +34,9 @@ struct mcp_http {
 	size_t n_tokens;
 	char *anyone;
 	struct httprules_allowed allowed; /* copied */
+	uint8_t link_key[WEBLINK_KEY];
+	char *url; /* what clients reach it by; NULL: as each says in Host */
+	struct httpfiles *files;
 	struct http_server *door;
 	uv_timer_t keep_alive, reaper;
 	unsigned handles; /* to be closed, the door among them */
@@ -194,6 +198,15 @@ static const char *principal_of(const struct mcp_http *h, const struct http_head
 	return found;
 }
 
+static bool is_principal(void *user, const char *principal)
+{
+	const struct mcp_http *h = user;
+	for (size_t i = 0; i < h->n_tokens; i++)
+		if (strcmp(h->tokens[i].principal, principal) == 0)
+			return true;
+	return h->n_tokens == 0 && strcmp(h->anyone, principal) == 0;
+}
+
 /* notifications/cancelled of the older era comes as a request of its own: meant is the one with
  * that id of the same principal, where there is one alone. */
 static void cancel(struct mcp_http *h, const char *principal, const struct jsonrpc_msg *m)
@@ -212,6 +225,9 @@ static void cancel(struct mcp_http *h, const char *principal, const struct jsonr
 	if (found)
 		mcp_conn_parsed(found->conn, &(struct mcp_message){0}, m);
 }
+
+static void on_gone(void *user);
+static const struct http_watcher watcher = {on_gone, NULL};
 
 static void run(struct mcp_http *h, struct http_exchange *x, const char *principal,
 	const struct jsonrpc_msg *m, bool modern)
@@ -233,13 +249,17 @@ static void run(struct mcp_http *h, struct http_exchange *x, const char *princip
 	r->modern = modern;
 	r->since_us = clock_monotonic_us();
 	r->reads_streams = httprules_names_type(http_field(head, "accept"), type_stream);
+	_cleanup_free_ char *base =
+		h->url ? xstrdup(h->url) : xasprintf("http://%s", http_field(head, "host"));
+	const struct weblink_place links = {h->link_key, base};
 	const struct mcp_conn_config config = {
 		.principal = principal,
 		.profile = &h->profile,
 		.no_provider = h->no_provider,
+		.links = &links,
 	};
 	r->conn = mcp_conn_new(h->server, &r->transport, &config);
-	http_set_data(x, r);
+	http_watch(x, &watcher, r);
 	list_append(&h->running, &r->link);
 	mcp_conn_parsed(r->conn, &(struct mcp_message){.number = REQUEST}, m);
 }
@@ -296,15 +316,12 @@ static void refuse_token(struct http_exchange *x)
 /* A browser's question before its request: only for origins that are let in. */
 static void answer_preflight(struct http_exchange *x)
 {
-	const char *origin = http_field(http_head(x), "origin");
 	const struct http_field fields[] = {
-		{"access-control-allow-origin", (char *)(origin ? origin : "null")},
 		{"access-control-allow-methods", "POST"},
 		{"access-control-allow-headers",
 			"content-type, accept, authorization, mcp-protocol-version, mcp-method, "
 			"mcp-name, mcp-session-id, last-event-id"},
 		{"access-control-max-age", "600"},
-		{"vary", "origin"},
 	};
 	http_answer(x, 204, NULL, fields, ARRAY_SIZE(fields), NULL, 0);
 }
@@ -314,9 +331,16 @@ static unsigned on_head(void *user, struct http_exchange *x)
 {
 	struct mcp_http *h = user;
 	const struct http_head *head = http_head(x);
-	if (!httprules_from_here(head, &h->allowed))
+	const char *origin = http_field(head, "origin");
+	if (!httprules_from_here(head, &h->allowed)) {
 		refuse_place(x);
-	else if (is_path(head, "/mcp") && head->verb != HTTP_VERB_OPTIONS && !principal_of(h, head))
+		return 0;
+	}
+	if (origin) { /* it is one that is let in */
+		http_always(x, "access-control-allow-origin", origin);
+		http_always(x, "vary", "origin");
+	}
+	if (is_path(head, "/mcp") && head->verb != HTTP_VERB_OPTIONS && !principal_of(h, head))
 		refuse_token(x);
 	return 0;
 }
@@ -335,6 +359,16 @@ static void on_mcp(struct mcp_http *h, struct http_exchange *x)
 		on_post(h, x, principal_of(h, head));
 }
 
+static void on_outputs(struct mcp_http *h, struct http_exchange *x)
+{
+	static const struct http_field allow[] = {{"allow", "GET, HEAD"}};
+	const struct http_head *head = http_head(x);
+	if (head->verb == HTTP_VERB_GET || head->verb == HTTP_VERB_HEAD)
+		(void)httpfiles_answer(h->files, x, principal_of(h, head));
+	else
+		http_answer(x, 405, NULL, allow, 1, NULL, 0);
+}
+
 static void on_request(void *user, struct http_exchange *x)
 {
 	struct mcp_http *h = user;
@@ -342,18 +376,17 @@ static void on_request(void *user, struct http_exchange *x)
 	bool reads = head->verb == HTTP_VERB_GET || head->verb == HTTP_VERB_HEAD;
 	if (is_path(head, "/mcp"))
 		on_mcp(h, x);
+	else if (strncmp(head->target, "/outputs/", 9) == 0)
+		on_outputs(h, x);
 	else if (is_path(head, "/healthz") && reads)
 		answer_text(x, 200, "ok\n");
 	else
 		answer_text(x, 404, "Not Found\n");
 }
 
-static void on_gone(void *user, struct http_exchange *x)
+static void on_gone(void *user)
 {
-	struct running *r = http_data(x);
-	(void)user;
-	if (!r)
-		return;
+	struct running *r = user;
 	r->x = NULL;
 	if (r->modern)
 		finish(r);
@@ -414,6 +447,9 @@ static void mcp_http_free(struct mcp_http *h)
 	free(h->anyone);
 	free_texts(h->allowed.hosts);
 	free_texts(h->allowed.origins);
+	httpfiles_free(h->files);
+	explicit_bzero(h->link_key, sizeof(h->link_key));
+	free(h->url);
 	session_profile_done(&h->profile);
 	free(h);
 }
@@ -442,11 +478,13 @@ static void on_door_closed(void *user)
 int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, struct err *err)
 {
 	struct mcp_http *h = xcalloc(1, sizeof(*h));
-	const struct http_server_config door = {.loop = config->loop,
-		.user = h,
-		.head = on_head,
-		.request = on_request,
-		.gone = on_gone};
+	const struct http_server_config door = {
+		.loop = config->loop, .user = h, .head = on_head, .request = on_request};
+	const struct httpfiles_config files = {.loop = config->loop,
+		.server = config->server,
+		.key = h->link_key,
+		.is_principal = is_principal,
+		.user = h};
 	h->server = config->server;
 	h->no_provider = config->no_provider;
 	session_profile_copy(config->profile, &h->profile);
@@ -462,6 +500,9 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 	copy_texts(a->origins, a->n_origins, &h->allowed.origins, &h->allowed.n_origins);
 	list_init(&h->running);
 	list_init(&h->finished);
+	memcpy(h->link_key, config->link_key, sizeof(h->link_key));
+	h->url = config->url ? xstrdup(config->url) : NULL;
+	h->files = httpfiles_new(&files);
 	int r = http_server_new(&door, config->host, config->port, &h->door, err);
 	if (r < 0) {
 		mcp_http_free(h);

@@ -1,4 +1,5 @@
-/* http.h: MCP over streamable HTTP: the endpoint /mcp in both eras, beside /healthz.
+/* http.h: MCP over streamable HTTP: the endpoint /mcp in both eras, beside /healthz and presented
+ * files at /outputs/ (httpfiles.h).
  *
  * Nothing is kept between requests: each is a connection of its own to the server, and what lasts
  * has a session's handle. A request is answered with JSON, or with an event stream where something
@@ -12,6 +13,7 @@
 
 #include "base/err.h"
 #include "mcp/httprules.h"
+#include "mcp/weblink.h"
 
 struct mcp_http;
 struct mcp_server;
@@ -35,6 +37,8 @@ struct mcp_http_config {
 	size_t n_tokens;
 	const char *anyone;
 	struct httprules_allowed allowed;
+	const uint8_t *link_key; /* WEBLINK_KEY bytes, of links to presented files … */
+	const char *url; /* … which begin with this; NULL: with what their client calls this host */
 };
 
 int mcp_http_new(

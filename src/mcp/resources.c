@@ -59,43 +59,76 @@ static int add_output(void *user, const struct output *o)
 	return 0;
 }
 
-static int on_record(const struct mcp_conn *c, const struct policy_decision *d)
+static int on_record(
+	const struct mcp_server *s, const char *principal, const struct policy_decision *d)
 {
 	const struct audit_event e = {
 		.event = "policy.decision",
-		.principal = c->principal,
+		.principal = principal,
 		.policy_rule = d->rule,
 		.policy_denied = true,
 		.detail = "presented files",
 	};
 	struct err err;
-	if (audit_event(c->server->config.audit, &e, &err) < 0)
+	if (audit_event(s->config.audit, &e, &err) < 0)
 		log_error("%s", err.text); /* it is refused all the same */
 	return -EACCES;
 }
 
 /* They are read as often as tools are called. */
-static int keep_rate(struct mcp_conn *c, struct jsonrpc_error *ret_error)
+static int take_rate(struct mcp_server *s, const char *principal, struct err *err)
 {
-	const struct policy_rate *rate = policy_rate(c->server->config.policy, c->principal);
-	uint64_t wait_us = rates_take(c->server->rates, c->principal, rate, clock_monotonic_us());
+	const struct policy_rate *rate = policy_rate(s->config.policy, principal);
+	uint64_t wait_us = rates_take(s->rates, principal, rate, clock_monotonic_us());
 	if (wait_us == 0)
 		return 0;
-	jsonrpc_error_set(ret_error, err_info(ERR_LIMIT_REACHED)->jsonrpc,
+	return err_set(err, ERR_LIMIT_REACHED, EAGAIN,
 		"Too many requests (rule: %.80s). Try again in %llu s.", rate->rule,
 		(unsigned long long)(wait_us / USEC_PER_SEC + 1));
-	return -EAGAIN;
 }
 
 /* Presented files only where files may leave. */
-static int permit(struct mcp_conn *c, struct jsonrpc_error *ret_error)
+static int decide(struct mcp_server *s, const char *principal, struct err *err)
 {
 	struct policy_decision d;
-	policy_decide_outputs(c->server->config.policy, c->principal, &d);
+	policy_decide_outputs(s->config.policy, principal, &d);
 	if (d.allowed)
 		return 0;
-	jsonrpc_error_set(ret_error, err_info(ERR_POLICY_DENIED)->jsonrpc, "%.300s", d.reason);
-	return on_record(c, &d);
+	(void)err_set(err, ERR_POLICY_DENIED, EACCES, "%.300s", d.reason);
+	return on_record(s, principal, &d);
+}
+
+int resources_permit(struct mcp_server *s, const char *principal, struct err *err)
+{
+	int r = take_rate(s, principal, err);
+	return r < 0 ? r : decide(s, principal, err);
+}
+
+static int told(int r, const struct err *err, struct jsonrpc_error *ret_error)
+{
+	if (r < 0)
+		jsonrpc_error_set(ret_error, err_info(err->code)->jsonrpc, "%.400s", err->text);
+	return r;
+}
+
+static int keep_rate(struct mcp_conn *c, struct jsonrpc_error *ret_error)
+{
+	struct err err;
+	return told(take_rate(c->server, c->principal, &err), &err, ret_error);
+}
+
+static int permit(struct mcp_conn *c, struct jsonrpc_error *ret_error)
+{
+	struct err err;
+	return told(decide(c->server, c->principal, &err), &err, ret_error);
+}
+
+char *resources_link(const struct mcp_conn *c, const char *uri, uint64_t *ret_until_s)
+{
+	if (!c->links.base)
+		return NULL;
+	*ret_until_s = clock_realtime_us() / USEC_PER_SEC + LIMIT_HTTP_LINK_S;
+	return weblink_make(&c->links, c->principal, uri, *ret_until_s);
 }
 
 int resources_list(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,
@@ -201,7 +234,7 @@ static int not_found(
 	return -EINVAL;
 }
 
-static json_t *read_result(const char *uri, const struct output *o,
+static json_t *read_result(const struct mcp_conn *c, const char *uri, const struct output *o,
 	const struct resource_range *range, const struct buf *piece, bool modern)
 {
 	json_t *contents = json_object();
@@ -210,8 +243,12 @@ static json_t *read_result(const char *uri, const struct output *o,
 
 	bool last = range->offset + piece->len >= o->size;
 	uint64_t end = range->offset + put_piece(contents, o, piece, last);
-	if (end < o->size || range->given) {
+	uint64_t until_s;
+	_cleanup_free_ char *link = resources_link(c, o->uri, &until_s);
+	if (end < o->size || range->given || link) {
 		json_t *meta = json_object();
+		if (link)
+			json_object_set_new(meta, "scb/link", jsonrpc_text(link));
 		json_object_set_new(meta, "scb/offset", json_integer((json_int_t)range->offset));
 		json_object_set_new(meta, "scb/totalBytes", json_integer((json_int_t)o->size));
 		if (end < o->size) {
@@ -293,7 +330,7 @@ int resources_read(struct mcp_conn *c, const json_t *params, bool modern, json_t
 		output_done(&o);
 		return not_found(uri, modern, &err, ret_error);
 	}
-	*ret_result = read_result(uri, &o, &range, &piece, modern);
+	*ret_result = read_result(c, uri, &o, &range, &piece, modern);
 	output_done(&o);
 	return 0;
 }

@@ -11,6 +11,13 @@ int resources_list(struct mcp_conn *c, const json_t *params, bool modern, json_t
 int resources_read(struct mcp_conn *c, const json_t *params, bool modern, json_t **ret_result,
 	struct jsonrpc_error *ret_error) MUST_CHECK;
 
+/* May presented files of that principal be read now? They are as often as tools are called, and
+ * only where files may leave. ERR_POLICY_DENIED, on record; ERR_LIMIT_REACHED. */
+int resources_permit(struct mcp_server *s, const char *principal, struct err *err) MUST_CHECK;
+/* A link to a presented file, NULL where the connection has none (it is not over HTTP). Owned by
+ * the caller. */
+char *resources_link(const struct mcp_conn *c, const char *uri, uint64_t *ret_until_s);
+
 struct resource_range {
 	char *uri; /* without the query; owned */
 	uint64_t offset, length;

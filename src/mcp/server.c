@@ -465,6 +465,8 @@ struct mcp_conn *mcp_conn_new(
 		session_profile_copy(config->profile, &c->profile);
 	if (config->no_provider)
 		c->no_provider = *config->no_provider;
+	if (config->links)
+		c->links = (struct weblink_place){config->links->key, xstrdup(config->links->base)};
 	if (config->default_session && id_valid('s', config->default_session))
 		(void)snprintf(c->default_session, sizeof(c->default_session), "%s",
 			config->default_session);
@@ -485,5 +487,6 @@ void mcp_conn_close(struct mcp_conn *c)
 	json_decref(c->capabilities);
 	free(c->principal);
 	free(c->host);
+	free((char *)c->links.base);
 	free(c);
 }

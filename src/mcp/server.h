@@ -19,6 +19,7 @@ struct session_profile;
 struct sessions;
 struct store;
 struct vault;
+struct weblink_place;
 
 /* Borrowed pointers live as long as the server. */
 struct mcp_config {
@@ -51,8 +52,10 @@ struct mcp_conn_config {
 	const char *host;      /* the host's configured name: idempotency keys are of
 				  principal and host; NULL: none */
 	const struct session_profile *profile; /* what sandboxes of it are made with */
-	const struct err *no_provider; /* its profile has none, for this reason; else NULL */
-	const char *default_session;   /* from an earlier broker; NULL or "": none */
+	const struct err *no_provider;     /* its profile has none, for this reason; else NULL */
+	const char *default_session;       /* from an earlier broker; NULL or "": none */
+	const struct weblink_place *links; /* where presented files can be fetched; its key is
+					      borrowed; NULL: nowhere */
 };
 /* A connection, with its own default session. */
 struct mcp_conn *mcp_conn_new(struct mcp_server *s, struct mcp_transport *transport,

@@ -16,6 +16,7 @@
 
 struct redactor {
 	unsigned refs;
+	uint64_t serial;
 	struct matcher *matcher;
 	char **names; /* of the owners of patterns */
 	size_t n_names;
@@ -77,7 +78,9 @@ int redactor_new(
 		return 0;
 	}
 	struct redactor *new = xcalloc(1, sizeof(*new));
+	static uint64_t last_serial;
 	new->refs = 1;
+	new->serial = ++last_serial;
 	new->matcher = m;
 	new->names = xcalloc(n, sizeof(char *));
 	new->n_names = n;
@@ -109,6 +112,11 @@ void redactor_unref(struct redactor *r)
 size_t redactor_reach(const struct redactor *r)
 {
 	return r ? matcher_longest(r->matcher) - 1 : 0;
+}
+
+uint64_t redactor_serial(const struct redactor *r)
+{
+	return r ? r->serial : 0;
 }
 
 size_t redactor_size(const struct redactor *r)

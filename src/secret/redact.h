@@ -6,8 +6,8 @@
  *
  * It stops accidents. A program that wants a secret out has only to write it backwards.
  *
- * A redactor does not change once made, and is used on one thread. NULL stands for one that knows
- * nothing, and costs nothing. */
+ * A redactor does not change once made. Its references are counted on one thread; while one is held
+ * another thread may search with it. NULL stands for one that knows nothing, and costs nothing. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,6 +36,8 @@ static inline void redactor_unrefp(struct redactor **r)
  * range can hide beyond them. 0 for NULL. */
 size_t redactor_reach(const struct redactor *r);
 #define REDACT_REACH_MAX (6 * LIMIT_SECRET_BYTES) /* each byte as \u00xx */
+/* No two of a process have the same; 0 for NULL. */
+uint64_t redactor_serial(const struct redactor *r);
 /* Bytes of its table. */
 size_t redactor_size(const struct redactor *r);
 

@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "files/outputs.h"
 #include "mcp/call.h"
+#include "mcp/resources.h"
 
 static const struct arg args[] = {
 	{"path", ARG_TEXT, .required = true, .min = 1, .max = LIMIT_PATH - 1,
@@ -23,16 +25,25 @@ static const struct field result_fields[] = {
 	{"sha256", "string", true, NULL},
 	{"mimeType", "string", true, NULL},
 	{"executable", "boolean", true, NULL},
+	{"link", "string", false, NULL},
 	{0},
 };
 
 static void print_output(struct call *c, const struct output *o)
 {
 	char size[STR_SIZE_TEXT];
+	uint64_t until_s;
+	_cleanup_free_ char *link = c->conn ? resources_link(c->conn, o->uri, &until_s) : NULL;
 	str_size(o->size, size);
 	call_print(c, "presented %s (%s, %s)\n", o->name, size, o->mime_type);
 	call_print(c, "uri: %s\nfile for the person: %s\nsha256: %s\n", o->uri, o->host_path,
 		o->sha256);
+	if (link) {
+		char until[CLOCK_RFC3339_SIZE];
+		clock_rfc3339(until_s * USEC_PER_SEC, until);
+		call_print(c, "link for the person (until %s): %s\n", until, link);
+		call_set_text(c, "link", link);
+	}
 	if (o->executable)
 		call_print(c, "note: opening it may run something; tell the person\n");
 	if (o->size > 512 * KIB)
