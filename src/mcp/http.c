@@ -500,7 +500,10 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 	copy_texts(a->origins, a->n_origins, &h->allowed.origins, &h->allowed.n_origins);
 	list_init(&h->running);
 	list_init(&h->finished);
-	memcpy(h->link_key, config->link_key, sizeof(h->link_key));
+	if (config->link_key)
+		memcpy(h->link_key, config->link_key, sizeof(h->link_key));
+	else
+		id_random(h->link_key, sizeof(h->link_key));
 	h->url = config->url ? xstrdup(config->url) : NULL;
 	h->files = httpfiles_new(&files);
 	int r = http_server_new(&door, config->host, config->port, &h->door, err);

@@ -37,7 +37,8 @@ struct mcp_http_config {
 	size_t n_tokens;
 	const char *anyone;
 	struct httprules_allowed allowed;
-	const uint8_t *link_key; /* WEBLINK_KEY bytes, of links to presented files … */
+	const uint8_t *
+		link_key; /* WEBLINK_KEY bytes, of links to presented files; NULL: a random one … */
 	const char *url; /* … which begin with this; NULL: with what their client calls this host */
 };
 
