@@ -10,10 +10,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "exec/exec.h"
+#include "mcp/admit.h"
 #include "mcp/callask.h"
 #include "mcp/tell.h"
-#include "policy/rate.h"
 #include "secret/vault.h"
 
 /* Text of one answer; what tools print is bounded far below by their own limits. */
@@ -457,76 +456,6 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	return c;
 }
 
-/* What the policy is asked about: the action, of run_code the language. That of a kernel is seen
- * later: call_permit_language(). */
-static const char *asked_action(const struct call *c, const json_t *arguments)
-{
-	if (c->tool != &tool_run_code)
-		return c->action;
-	const char *language = json_string_value(json_object_get(arguments, "language"));
-	return language ? language : exec_languages[0];
-}
-
-/* A call too many is not on record, but that there are some is, every now and then. */
-static int keep_rate(struct call *c, struct err *err)
-{
-	const struct policy_rate *rate = policy_rate(c->policy, c->principal);
-	uint64_t now = clock_monotonic_us();
-	uint64_t wait_us = rates_take(c->server->rates, c->principal, rate, now);
-	if (wait_us == 0)
-		return 0;
-	c->unrecorded = true;
-	uint64_t n = rates_refused(c->server->rates, c->principal, now);
-	if (n > 0) {
-		_cleanup_free_ char *detail =
-			xasprintf("%llu call%s refused", (unsigned long long)n, str_plural(n));
-		struct audit_event e = {
-			.event = "rate.limited",
-			.policy_rule = rate->rule,
-			.policy_denied = true,
-			.detail = detail,
-		};
-		int r = call_audit(c, &e, err);
-		if (r < 0)
-			return r;
-	}
-	return err_set(err, ERR_LIMIT_REACHED, EAGAIN,
-		"too many calls: the policy gives %u a minute, %u at once (rule: %.80s). Try again "
-		"in %llu s, and do more in each call.",
-		rate->per_minute, rate->burst, rate->rule,
-		(unsigned long long)(wait_us / USEC_PER_SEC + 1));
-}
-
-/* Rate and policy, then the record, then the arguments. */
-static int admit(struct call *c, const json_t *arguments, struct err *err)
-{
-	struct policy_decision d;
-	c->again = c->delivery.replayed &&
-		   audit_recorded(c->server->config.audit, "tool.call", c->delivery_text);
-	c->action = args_action(&c->tool->args, arguments);
-	int r = c->again ? 0 : keep_rate(c, err);
-	if (r < 0)
-		return r;
-	const struct policy_request request = {
-		c->principal, c->tool->name, asked_action(c, arguments)};
-	policy_decide(c->policy, &request, &d);
-
-	struct audit_event e = {
-		.event = "tool.call",
-		.policy_rule = d.rule,
-		.policy_denied = !d.allowed,
-		.with_next = c->tool->starts_job,
-	};
-	r = call_audit(c, &e, err);
-	if (r < 0)
-		return r;
-	if (!d.allowed)
-		return err_set(err, ERR_POLICY_DENIED, 0, "%s", d.reason);
-
-	return args_check(&c->tool->args, arguments, &c->args, err);
-}
-
-/* … and the tool. */
 static void begin(struct call *c)
 {
 	struct err err = {0};
@@ -587,7 +516,7 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 	c->ask = ask;
 	json_t *none = json_object();
 	struct err err = {0};
-	int r = admit(c, json_is_object(arguments) ? arguments : none, &err);
+	int r = admit_call(c, json_is_object(arguments) ? arguments : none, &err);
 	json_decref(none);
 	if (r < 0) {
 		call_fail(c, &err);
