@@ -65,7 +65,7 @@ static int seal_for(struct ask *a, const struct ask_request *r)
 }
 
 static void mac_of(
-	const struct ask *a, const void *payload, size_t n, uint8_t ret_mac[static SHA256_SIZE])
+	const struct ask *a, const char *payload, size_t n, uint8_t ret_mac[static SHA256_SIZE])
 {
 	/* the first part's length, so that it ends where it ends */
 	const uint64_t of_size = a->of.len;
@@ -78,36 +78,35 @@ static json_t *seal(const struct ask *a, json_t *kept)
 {
 	uint8_t mac[SHA256_SIZE];
 	char mac_text[MAC_TEXT + 1];
-	json_t *payload = json_pack("{s:I,s:O}", "until",
+	json_t *all = json_pack("{s:I,s:O}", "until",
 		(json_int_t)(clock_monotonic_us() + LIMIT_ASK_US), "kept", kept);
-	_cleanup_free_ char *text = json_dumps(payload, JSON_COMPACT);
+	_cleanup_free_ char *text = json_dumps(all, JSON_COMPACT);
 	CHECK(text);
-	json_decref(payload);
-	mac_of(a, text, strlen(text), mac);
+	json_t *payload = base64_json(text, strlen(text));
+	mac_of(a, json_string_value(payload), json_string_length(payload), mac);
 	id_hex(mac, sizeof(mac), mac_text);
-	json_t *encoded = base64_json(text, strlen(text));
-	_cleanup_free_ char *sealed = xasprintf("%s%s", mac_text, json_string_value(encoded));
-	json_decref(encoded);
+	_cleanup_free_ char *sealed = xasprintf("%s%s", mac_text, json_string_value(payload));
+	json_decref(payload);
+	json_decref(all);
 	return json_string(sealed);
 }
 
-/* What was sealed for this request, and not too long ago; NULL: it was not. */
+/* What was sealed for this request, and not too long ago; NULL: it was not. Nothing of it is read
+ * before its MAC is known to be right. */
 static json_t *unseal(const struct ask *a, const char *sealed, size_t n)
 {
-	_cleanup_buf_ struct buf payload = BUF_INIT(LIMIT_MCP_RESULT);
+	_cleanup_buf_ struct buf text = BUF_INIT(LIMIT_MCP_RESULT);
 	uint8_t mac[SHA256_SIZE], given[SHA256_SIZE];
 	char mac_text[MAC_TEXT + 1];
 	if (n <= MAC_TEXT)
 		return NULL;
 	memcpy(mac_text, sealed, MAC_TEXT);
 	mac_text[MAC_TEXT] = '\0';
-	if (id_unhex(mac_text, given, sizeof(given)) < 0 ||
-		base64_decode(sealed + MAC_TEXT, n - MAC_TEXT, &payload) < 0)
+	mac_of(a, sealed + MAC_TEXT, n - MAC_TEXT, mac);
+	if (id_unhex(mac_text, given, sizeof(given)) < 0 || !id_equal(mac, given, sizeof(mac)))
 		return NULL;
-	mac_of(a, payload.data, payload.len, mac);
-	if (!id_equal(mac, given, sizeof(mac)))
-		return NULL;
-	json_t *all = json_loadb((const char *)payload.data, payload.len, JSON_ALLOW_NUL, NULL);
+	CHECK(base64_decode(sealed + MAC_TEXT, n - MAC_TEXT, &text) == 0);
+	json_t *all = json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL, NULL);
 	CHECK(all);
 	bool in_time =
 		(uint64_t)json_integer_value(json_object_get(all, "until")) > clock_monotonic_us();

@@ -53,10 +53,15 @@ static void run_again(struct call *c, json_t *answers)
 	c->tool->run(c);
 }
 
+static bool is_reached(const struct call *c)
+{
+	const struct mcp_transport *t = c->conn ? c->conn->transport : NULL;
+	return t && (!t->reaches || t->reaches(t));
+}
+
 static void wait_for_answers(struct call *c)
 {
-	struct mcp_transport *t = c->conn ? c->conn->transport : NULL;
-	if (!t || (t->reaches && !t->reaches(t))) {
+	if (!is_reached(c)) {
 		call_failf(c, ERR_UNSUPPORTED,
 			"the client must be asked something, and takes no event stream");
 		return;
@@ -130,9 +135,16 @@ void callask_response(struct mcp_server *s, const char *principal, const struct 
 
 void callask_tick(struct call *c, uint64_t now_us)
 {
-	if (!c->asking || now_us < c->asking->deadline_us)
+	if (!c->asking)
+		return;
+	bool reached = is_reached(c);
+	if (reached && now_us < c->asking->deadline_us)
 		return;
 	(void)callask_stop(c);
-	call_failf(c, ERR_TIMEOUT, "the client did not answer what it was asked within %llu s",
-		LIMIT_ASK_US / USEC_PER_SEC);
+	if (reached)
+		call_failf(c, ERR_TIMEOUT,
+			"the client did not answer what it was asked within %llu s",
+			LIMIT_ASK_US / USEC_PER_SEC);
+	else
+		call_failf(c, ERR_CANCELLED, "the client has gone without an answer");
 }

@@ -19,7 +19,7 @@ void callask_send(struct call *c);
 /* The client's response to a request of some call of that principal; nothing where there is none.
  */
 void callask_response(struct mcp_server *s, const char *principal, const struct jsonrpc_msg *m);
-/* It fails where it has waited for too long. */
+/* It fails where it has waited for too long, or its client has gone. */
 void callask_tick(struct call *c, uint64_t now_us);
 /* It does not wait any more; false where it did not. */
 bool callask_stop(struct call *c);
