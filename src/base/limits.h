@@ -38,6 +38,8 @@
 #define LIMIT_MCP_OUT_QUEUE (4 * MIB)
 /* Requests in flight per connection; a client that sends more is answered "too many". */
 #define LIMIT_MCP_INFLIGHT 128
+/* subscriptions/listen at once on a connection; a client needs one. */
+#define LIMIT_MCP_LISTENS 16
 /* How long an answer is waited for that a client was asked for in the middle of a call, and how
  * long what it was given to keep is worth something: time for a person to read a form and fill it
  * in. */

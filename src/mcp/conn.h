@@ -39,6 +39,8 @@ struct mcp_conn {
 	char default_session[ID_TEXT_SIZE]; /* "": none yet */
 	struct list calls;                  /* tools/call in flight */
 	unsigned n_calls;
+	struct list listens; /* listen.c */
+	unsigned n_listens;
 	/* of the older era */
 	json_t *capabilities; /* as initialize said; NULL: not on this connection */
 	int log_level;        /* tell.h */

@@ -13,6 +13,7 @@
 #include "mcp/fit.h"
 #include "mcp/follow.h"
 #include "mcp/idempotency.h"
+#include "mcp/listen.h"
 #include "mcp/prompts.h"
 #include "mcp/protocol.h"
 #include "mcp/redaction.h"
@@ -225,49 +226,6 @@ static json_t *do_resources_read(const struct request *r)
 	return result;
 }
 
-enum { LEGACY = 1, MODERN = 2, BOTH = LEGACY | MODERN };
-
-static bool has_prompts(const struct mcp_offer *o)
-{
-	return o->prompts;
-}
-
-static const struct method {
-	const char *name;
-	int eras;
-	json_t *(*run)(const struct request *r);        /* NULL: r->error is set */
-	bool (*offered)(const struct mcp_offer *offer); /* NULL: always */
-} methods[] = {
-	{"initialize", LEGACY, do_initialize, NULL},
-	{"ping", LEGACY, do_nothing, NULL},
-	{"logging/setLevel", LEGACY, do_set_level, NULL},
-	{"resources/subscribe", LEGACY, do_nothing, NULL},
-	{"resources/unsubscribe", LEGACY, do_nothing, NULL},
-	{"server/discover", MODERN, do_discover, NULL},
-	{"tools/list", BOTH, do_tools_list, NULL},
-	{"prompts/list", BOTH, do_prompts_list, NULL},
-	{"prompts/get", BOTH, do_prompts_get, has_prompts},
-	{"completion/complete", BOTH, do_complete, has_prompts},
-	{"resources/list", BOTH, do_resources_list, NULL},
-	{"resources/templates/list", BOTH, do_templates_list, NULL},
-	{"resources/read", BOTH, do_resources_read, NULL},
-};
-
-static const struct method *find_method(const struct mcp_offer *o, const char *name, bool modern)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
-		if (strcmp(methods[i].name, name) == 0 &&
-			(methods[i].eras & (modern ? MODERN : LEGACY)) &&
-			(!methods[i].offered || methods[i].offered(o)))
-			return &methods[i];
-	return NULL;
-}
-
-bool mcp_is_method(const struct mcp_offer *o, const char *name, bool modern)
-{
-	return strcmp(name, "tools/call") == 0 || find_method(o, name, modern);
-}
-
 /* ---- messages ---- */
 
 static struct call *find_call(struct mcp_conn *c, const json_t *id)
@@ -303,6 +261,62 @@ static void start_call(struct mcp_conn *c, const struct mcp_message *message,
 	call_start(c, message, m, envelope);
 }
 
+/* ---- methods ---- */
+
+enum { LEGACY = 1, MODERN = 2, BOTH = LEGACY | MODERN };
+
+static bool has_prompts(const struct mcp_offer *o)
+{
+	return o->prompts;
+}
+
+static bool has_changes(const struct mcp_offer *o)
+{
+	return o->changes;
+}
+
+static const struct method {
+	const char *name;
+	int eras;
+	/* Answered at once: the result, or NULL and r->error is set … */
+	json_t *(*run)(const struct request *r);
+	/* … or in its own time. */
+	void (*start)(struct mcp_conn *c, const struct mcp_message *message,
+		const struct jsonrpc_msg *m, const struct mcp_envelope *envelope);
+	bool (*offered)(const struct mcp_offer *offer); /* NULL: always */
+} methods[] = {
+	{"tools/call", BOTH, .start = start_call},
+	{"initialize", LEGACY, .run = do_initialize},
+	{"ping", LEGACY, .run = do_nothing},
+	{"logging/setLevel", LEGACY, .run = do_set_level},
+	{"resources/subscribe", LEGACY, .run = do_nothing},
+	{"resources/unsubscribe", LEGACY, .run = do_nothing},
+	{"server/discover", MODERN, .run = do_discover},
+	{"subscriptions/listen", MODERN, .start = listen_start, .offered = has_changes},
+	{"tools/list", BOTH, .run = do_tools_list},
+	{"prompts/list", BOTH, .run = do_prompts_list},
+	{"prompts/get", BOTH, .run = do_prompts_get, .offered = has_prompts},
+	{"completion/complete", BOTH, .run = do_complete, .offered = has_prompts},
+	{"resources/list", BOTH, .run = do_resources_list},
+	{"resources/templates/list", BOTH, .run = do_templates_list},
+	{"resources/read", BOTH, .run = do_resources_read},
+};
+
+static const struct method *find_method(const struct mcp_offer *o, const char *name, bool modern)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (strcmp(methods[i].name, name) == 0 &&
+			(methods[i].eras & (modern ? MODERN : LEGACY)) &&
+			(!methods[i].offered || methods[i].offered(o)))
+			return &methods[i];
+	return NULL;
+}
+
+bool mcp_is_method(const struct mcp_offer *o, const char *name, bool modern)
+{
+	return find_method(o, name, modern);
+}
+
 static void on_request(
 	struct mcp_conn *c, const struct mcp_message *message, const struct jsonrpc_msg *m)
 {
@@ -311,12 +325,12 @@ static void on_request(
 	json_t *result = NULL;
 
 	if (mcp_envelope_read(m->method, m->params, &envelope, &e) == 0) {
-		if (strcmp(m->method, "tools/call") == 0) {
-			start_call(c, message, m, &envelope);
-			return;
-		}
 		const struct method *method =
 			find_method(c->server->offer, m->method, envelope.modern);
+		if (method && method->start) {
+			method->start(c, message, m, &envelope);
+			return;
+		}
 		if (method)
 			result = method->run(
 				&(struct request){c, m, m->params, &envelope, envelope.modern, &e});
@@ -334,12 +348,13 @@ static void on_request(
 
 static void on_notification(struct mcp_conn *c, uint64_t number, const struct jsonrpc_msg *m)
 {
-	struct call *call = strcmp(m->method, "notifications/cancelled") == 0
-				    ? find_call(c, json_object_get(m->params, "requestId"))
-				    : NULL;
+	const json_t *id = strcmp(m->method, "notifications/cancelled") == 0
+				   ? json_object_get(m->params, "requestId")
+				   : NULL;
+	struct call *call = id ? find_call(c, id) : NULL;
 	if (call)
 		call_cancel(call, number);
-	else
+	else if (!id || !listen_cancel(c, id, number))
 		conn_done(c, number);
 }
 
@@ -347,6 +362,15 @@ static void on_response(struct mcp_conn *c, uint64_t number, const struct jsonrp
 {
 	callask_response(c->server, c->principal, m);
 	conn_done(c, number);
+}
+
+void mcp_server_changed(struct mcp_server *s, enum mcp_list list)
+{
+	if (list == MCP_TOOLS) {
+		json_decref(s->tools);
+		s->tools = NULL;
+	}
+	listen_changed(s, list);
 }
 
 void mcp_server_response(struct mcp_server *s, const char *principal, const struct jsonrpc_msg *m)
@@ -472,6 +496,7 @@ struct mcp_conn *mcp_conn_new(
 			config->default_session);
 	c->log_level = TELL_INFO;
 	list_init(&c->calls);
+	list_init(&c->listens);
 	list_append(&s->conns, &c->link);
 	return c;
 }
@@ -482,6 +507,7 @@ void mcp_conn_close(struct mcp_conn *c)
 		return;
 	list_for_each (call, next, &c->calls, struct call, link)
 		call_orphan(call);
+	listen_close_all(c);
 	list_remove(&c->link);
 	session_profile_done(&c->profile);
 	json_decref(c->capabilities);

@@ -73,6 +73,9 @@ void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *m);
 /* The same of a message that was parsed already (message->p is not looked at). */
 void mcp_conn_parsed(
 	struct mcp_conn *c, const struct mcp_message *message, const struct jsonrpc_msg *m);
+/* Another list holds than before: those who listen are told. Where the offer says `changes`. */
+enum mcp_list { MCP_TOOLS, MCP_PROMPTS, MCP_RESOURCES, MCP_LISTS };
+void mcp_server_changed(struct mcp_server *s, enum mcp_list list);
 /* A response that came on its own (HTTP): of whom, to something that a call has asked. */
 void mcp_server_response(struct mcp_server *s, const char *principal, const struct jsonrpc_msg *m);
 bool mcp_is_method(const struct mcp_offer *o, const char *name, bool modern);

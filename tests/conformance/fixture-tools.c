@@ -145,6 +145,22 @@ static void logging_tool(struct call *c)
 	call_finish(c);
 }
 
+/* ---- changes ---- */
+
+static void tools_change(struct call *c)
+{
+	mcp_server_changed(c->server, MCP_TOOLS);
+	call_print(c, "those who listen were told that the tools have changed");
+	call_finish(c);
+}
+
+static void prompts_change(struct call *c)
+{
+	mcp_server_changed(c->server, MCP_PROMPTS);
+	call_print(c, "those who listen were told that the prompts have changed");
+	call_finish(c);
+}
+
 /* ---- schemas and headers ---- */
 
 static const char *const contact_methods[] = {"phone", "email", NULL};
@@ -207,6 +223,12 @@ const struct tool fixture_tools[] = {
 		.run = with_progress,
 		.cancel = stop_steps},
 	{.name = "test_logging_tool", SAYS("Logs for those who asked for it"), .run = logging_tool},
+	{.name = "test_trigger_tool_change",
+		SAYS("Says that the tools have changed"),
+		.run = tools_change},
+	{.name = "test_trigger_prompt_change",
+		SAYS("Says that the prompts have changed"),
+		.run = prompts_change},
 	{.name = "json_schema_2020_12_tool",
 		SAYS("Has a schema beyond its table"),
 		ARGS(schema_args),

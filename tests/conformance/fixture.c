@@ -86,6 +86,7 @@ int main(void)
 		.prompts = fixture_prompts,
 		.resources = fixture_resources,
 		.logs = true,
+		.changes = true,
 	};
 	CHECK(uv_loop_init(&f.loop) == 0);
 	f.server = mcp_server_new(&(struct mcp_config){
