@@ -79,6 +79,20 @@ def call(tool, **arguments):
     return rpc("tools/call", {"name": tool, "arguments": arguments})
 
 
+# A client that can be asked for everything, and what it answers; @S and @I: see fuzz-offer.c.
+CAN = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "sampling": {}, "roots": {}}}
+FORM = {"action": "accept", "content": {"name": "x", "color": "y"}}
+
+
+def ask(tool, state=None, **answers):
+    brought = {"requestState": state} if state else {}
+    return rpc("tools/call", {"name": tool, "_meta": CAN, "inputResponses": answers, **brought})
+
+
+def answer(result):
+    return json.dumps({"jsonrpc": "2.0", "id": "@I", "result": result}).encode() + b"\n"
+
+
 SEEDS = {
     "wire": [
         frame(PING, 0, b"12345678"),
@@ -132,6 +146,22 @@ SEEDS = {
         rpc("notifications/cancelled", {"requestId": 1}, id=None) + rpc("tools/call", {"name": "x", "_meta": {"progressToken": 1}}),
         b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}\r\n\r\n[[[[]]]]\n{"a":\xff}\n' + b"[" * 100 + b"\n",
     )],
+    "offer": [
+        ask("test_input_required_result_multi_round") + ask("test_input_required_result_multi_round", "@S", step1=FORM)
+        + ask("test_input_required_result_multi_round", "@S", step2=FORM),
+        ask("test_input_required_result_multiple_inputs", "@S", user_name=FORM, greeting={"role": "assistant"}, client_roots={"roots": []}),
+        ask("test_input_required_result_capabilities") + ask("test_input_required_result_request_state", "@S", confirm=7),
+        rpc("initialize", {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}, "sampling": {}}, "clientInfo": {}})
+        + rpc("tools/call", {"name": "test_input_required_result_multi_round"}) + answer(FORM) + answer(FORM),
+        rpc("tools/call", {"name": "test_sampling", "arguments": {"prompt": "x"}}) + answer({"role": "assistant"}),
+        rpc("tools/call", {"name": "test_elicitation", "arguments": {"message": "x"}}) + rpc("notifications/cancelled", {"requestId": 1}, id=None),
+        rpc("tools/call", {"name": "test_tool_with_progress", "_meta": {"progressToken": 1}}) + rpc("tools/call", {"name": "test_tool_with_logging"}),
+        rpc("prompts/get", {"name": "test_prompt_with_arguments", "arguments": {"arg1": "a", "arg2": "b"}}) + rpc("prompts/list"),
+        rpc("prompts/get", {"name": "test_input_required_result_prompt", "_meta": CAN}),
+        rpc("completion/complete", {"ref": {"type": "ref/prompt", "name": "test_prompt_with_arguments"}, "argument": {"name": "arg1", "value": "t"}}),
+        rpc("completion/complete", {"ref": {"type": "ref/resource", "uri": "test://template/{id}/data"}, "argument": {"name": "id", "value": "1"}}),
+        rpc("resources/read", {"uri": "test://template/7/data"}) + rpc("resources/list") + rpc("logging/setLevel", {"level": "debug"}),
+    ],
     "http": [bytes([how]) + message for how in (0, 20) for message in (
         b"GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n",
         b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}GET / HTTP/1.1\r\nHost: a\r\n\r\n",
