@@ -12,10 +12,11 @@ class Row:
     """One figure: ours and the peer's samples (or single values), and the bars of the design.
 
     bar: our median may be at most this.   ratio: at most this part of the peer's median.
+    more: it is a figure of which more is better; ratio then is how many times the peer's it is at least.
     """
 
-    def __init__(self, name, unit, ours, peer=None, bar=None, ratio=None, note=""):
-        self.name, self.unit, self.note = name, unit, note
+    def __init__(self, name, unit, ours, peer=None, bar=None, ratio=None, note="", more=False):
+        self.name, self.unit, self.note, self.more = name, unit, note, more
         self.ours = ours if isinstance(ours, list) else [ours]
         self.peer = peer if isinstance(peer, list) or peer is None else [peer]
         self.bar, self.ratio = bar, ratio
@@ -30,19 +31,21 @@ class Row:
 
     def line(self):
         ours = statistics.median(self.ours)
-        times = statistics.median(self.peer) / ours if self.peer and ours else None
+        theirs = statistics.median(self.peer) if self.peer else None
+        times = (ours / theirs if self.more else theirs / ours) if theirs and ours else None
+        least = None if self.ratio is None else self.ratio if self.more else 1 / self.ratio
         bars, met = [], True
         if self.bar is not None:
             bars.append(f"≤ {_number(self.bar)} {self.unit}")
             met = met and ours <= self.bar
-        if self.ratio is not None:
-            bars.append(f"≤ 1/{1 / self.ratio:.0f}")
-            met = met and times is not None and times >= 1 / self.ratio
+        if least is not None:
+            bars.append(f"≥ {least:.0f} times" if self.more else f"≤ 1/{least:.0f}")
+            met = met and times is not None and times >= least
         parts = [
             f"{self.name:<46}",
             f"{self._text(self.ours):>27}",
             f"{self._text(self.peer):>27}",
-            f"{('1/%.1f' % times) if times else '–':>8}",
+            f"{(('%.1f' if self.more else '1/%.1f') % times) if times else '–':>8}",
             f"{', '.join(bars) or '–':>18}",
             f"{('met' if met else 'NOT MET') if bars else '':<8}",
             f"n {len(self.ours)}" + (f"  {self.note}" if self.note else ""),

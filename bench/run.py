@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""run.py [BUILD]: what things cost beside a Jupyter kernel, in one run, one line a figure.
+"""run.py [BUILD]: what things cost beside a Jupyter kernel (over HTTP: beside another MCP
+server), in one run, one line a figure.
 
 BENCH=NAME runs one group of figures alone (names: below); several are separated by blanks.
 """
@@ -19,6 +20,7 @@ import scb  # noqa: E402
 import space  # noqa: E402
 import start  # noqa: E402
 import warm  # noqa: E402
+import web  # noqa: E402
 
 GROUPS = {
     "warm": warm.back_to_back,
@@ -36,6 +38,8 @@ GROUPS = {
     "redact": redact.redact,
     "policy": policy.policy,
     "audit": audit.audit,
+    "http": web.http,
+    "connections": web.connections,
 }
 
 
