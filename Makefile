@@ -5,7 +5,7 @@
 #   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients, a virtual machine
 #   make fuzz        each fuzz target for FUZZ_SECONDS (60)
 #   make conformance  MCP's own conformance suite against scb and against its library (from npm)
-#   make bench       the figures beside a Jupyter kernel's, one line each (BENCH=NAME: one of them)
+#   make bench       the figures beside a Jupyter kernel's and another MCP server's (BENCH=NAME: one group)
 #   make soak        a mix of calls for SOAK_MINUTES (2); SOAK=cycles: 1,000 sandboxes made and
 #                    destroyed; SOAK=output: one job that prints 10 GiB
 #   make install     into PREFIX (/usr/local); DESTDIR is honoured; make uninstall undoes it

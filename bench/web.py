@@ -273,7 +273,8 @@ def connections(bench):
         cpu = (_cpu(server.pid, False) - cpu) / (time.monotonic() - began)
         yield Row(f"HTTP, {idle:,} idle connections: each", "KiB", grown * 1024 / idle)
         yield Row("  … processor time in a second", "ms", cpu * 1e3)
-    requests = []
+    server.close()
+    server, requests = Ours(bench), []
     for _ in range(SESSIONS):
         session = server.open()
         job = server.tool("run_command", session=session, command="sleep 100", wait_s=0)["structuredContent"]["job"]
