@@ -30,24 +30,24 @@ help:
 	@sed -n '3,/^$$/s/^#//p' Makefile
 
 build:
-	@tools/setup build
+	@tools/setup build ui
 	@tools/build $(BUILD)
 
 run:
-	@tools/setup build run
+	@tools/setup build ui run
 	@tools/build $(BUILD)
 	@$(PYTHON) examples/first-run/main.py
 
 check:
-	@tools/setup build run test
+	@tools/setup build ui run test
 	@tools/check base
 
 check-all:
-	@tools/setup build run test ci
+	@tools/setup build ui run test ci browser
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check base more guest
 
 conformance:
-	@tools/setup build run test ci
+	@tools/setup build ui run test ci browser
 	@tools/build $(BUILD) -Dtests=true
 	@tests/conformance/run $(BUILD) $(BUILD)/tests/conformance/conformance-fixture
 
@@ -56,12 +56,12 @@ fuzz:
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check fuzz
 
 bench:
-	@tools/setup build run bench
+	@tools/setup build ui run bench
 	@tools/build $(BUILD)
 	@$(PYTHON) bench/run.py $(BUILD)
 
 soak:
-	@tools/setup build run test
+	@tools/setup build ui run test
 	@tools/build $(BUILD)
 	@SCB_BUILD=$(BUILD) SOAK_MINUTES=$(SOAK_MINUTES) $(PYTHON) tests/soak/soak.py $(SOAK)
 
@@ -75,7 +75,7 @@ WRITABLE = for d in $(PLACE)/bin $(PLACE)/libexec/scb; do \
 
 install:
 	@$(WRITABLE)
-	@tools/setup build
+	@tools/setup build ui
 	@tools/build $(BUILD) -Dprefix=$(abspath $(PREFIX))
 	@meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "Installed: $(PLACE)/bin/scb"

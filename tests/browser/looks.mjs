@@ -1,0 +1,116 @@
+// How it looks, as far as a program can tell: widths, themes, a host's own colours, what axe finds. For the
+// rest there are the pictures (`run … shots`).
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { start, until } from './protocol.mjs';
+
+async function axe(t, app) {
+	await app.frame.evaluate(readFileSync(t.axe, 'utf8'));
+	const found = await app.frame.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+	return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} (${n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ''})`).join(' ‖ ')}`);
+}
+
+const cases = {};
+for (const name of ['orders', 'kinds']) {
+	for (const theme of ['light', 'dark']) {
+		for (const width of [320, 760, 1280]) {
+			cases[`${name}, ${theme}, ${width} px: axe finds nothing, nothing sticks out`] = async (t) => {
+				const app = await start(t, name, { width, theme, height: 9000 });
+				await app.frame.waitForSelector('.plot svg');
+				await app.page.waitForTimeout(300);
+				const out = await app.frame.evaluate(() => {
+					const w = document.documentElement.clientWidth;
+					const wide = [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, .data, .tab-list, .code, .sr, svg') && e.getBoundingClientRect().right > w + 1);
+					return wide.slice(0, 3).map((e) => `${e.tagName}.${e.className} ${e.getBoundingClientRect().right}`);
+				});
+				assert.deepEqual(out, []);
+				assert.deepEqual(await axe(t, app), []);
+			};
+		}
+	}
+}
+
+export default {
+	...cases,
+	'labels of an axis do not touch each other': async (t) => {
+		for (const width of [320, 760, 1280]) {
+			const app = await start(t, 'orders', { width, height: 9000 });
+			await app.frame.waitForSelector('.plot svg');
+			await app.page.waitForTimeout(400);
+			const touching = await app.frame.evaluate(() => {
+				const bad = [];
+				for (const svg of document.querySelectorAll('.plot svg')) {
+					const all = [...svg.querySelectorAll('text.tick')].map((e) => [e.getBoundingClientRect(), e.textContent]);
+					for (let i = 0; i < all.length; i++) {
+						for (let j = i + 1; j < all.length; j++) {
+							const [a, b] = [all[i][0], all[j][0]];
+							if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3) bad.push(`${svg.getAttribute('aria-label').slice(0, 24)}: ${all[i][1]} × ${all[j][1]}`);
+						}
+					}
+				}
+				return bad;
+			});
+			assert.deepEqual(touching, [], `${width} px`);
+		}
+	},
+	'the theme follows the host; canvases as well': async (t) => {
+		const app = await start(t, 'orders');
+		await app.frame.waitForSelector('.plot svg');
+		const bg = () => app.frame.evaluate(() => getComputedStyle(document.body).backgroundColor);
+		const light = await bg();
+		await app.context({ theme: 'dark', displayMode: 'inline' });
+		await until('dark', async () => (await bg()) !== light);
+	},
+	'a host\'s colours: taken where they can be read, dropped where not': async (t) => {
+		const of = (app, v) => app.frame.evaluate((n) => getComputedStyle(document.documentElement).getPropertyValue(n).trim(), v);
+		const good = await start(t, 'orders', { ctx: { styles: { variables: { '--color-background-primary': '#fdf6e3', '--color-text-primary': 'light-dark(#073642, #fff)', '--color-text-secondary': '#3b4f56', '--color-text-tertiary': '#4b5f66', '--font-sans': 'Georgia, serif' } } } });
+		assert.equal(await of(good, '--color-background-primary'), '#fdf6e3');
+		assert.match(await good.frame.evaluate(() => getComputedStyle(document.body).fontFamily), /Georgia/);
+		const bad = await start(t, 'orders', { ctx: { styles: { variables: { '--color-background-primary': '#777777', '--color-text-primary': '#888888', '--x': 'url(https://example.org)', '--font-sans': 'a;}*{display:none' } } } });
+		assert.equal(await of(bad, '--color-background-primary'), '');
+		assert.equal(await of(bad, '--color-text-primary'), '');
+		assert.equal(await of(bad, '--x'), '');
+		assert.equal(await bad.frame.isVisible('h1'), true);
+	},
+	'reduced motion: nothing moves': async (t) => {
+		const app = await start(t, 'orders');
+		await app.page.emulateMedia({ reducedMotion: 'reduce' });
+		await app.frame.waitForSelector('.plot svg');
+		const moving = await app.frame.evaluate(() => document.getAnimations().filter((a) => a.effect.getComputedTiming().duration > 1).length);
+		assert.equal(moving, 0);
+	},
+	'forced colours: cards keep an edge, charts their colours': async (t) => {
+		const app = await start(t, 'orders', { width: 1280 });
+		await app.page.emulateMedia({ forcedColors: 'active' });
+		await app.frame.waitForSelector('.plot svg path');
+		const s = await app.frame.evaluate(() => [getComputedStyle(document.querySelector('.card')).borderTopStyle, getComputedStyle(document.querySelector('.plot svg')).forcedColorAdjust]);
+		assert.deepEqual(s, ['solid', 'none']);
+	},
+	'while a run lasts the cards dim and keep their place': async (t) => {
+		let release = () => {};
+		const app = await start(t, 'orders', { width: 1280, height: 2400 });
+		await app.frame.waitForSelector('.plot svg');
+		await app.page.waitForTimeout(300);
+		const answer = app.page.answer;
+		app.page.answer = async (p) => {
+			if (p.arguments.event.type === 'set') await new Promise((r) => (release = r));
+			return answer(p);
+		};
+		const tops = () => app.frame.evaluate(() => [...document.querySelectorAll('.card')].map((e) => Math.round(e.getBoundingClientRect().top)));
+		const before = await tops();
+		await app.frame.getByLabel('Exclude returns').click();
+		await app.frame.waitForSelector('.updating');
+		await until('dimmed', async () => Number(await app.frame.evaluate(() => getComputedStyle(document.querySelector('.main .card')).opacity)) < 0.6);
+		assert.deepEqual(await tops(), before);
+		release();
+		await until('clear', async () => (await app.frame.locator('.updating').count()) === 0);
+		assert.deepEqual(await tops(), before);
+	},
+	'first paint after the result: header, controls and metrics': async (t) => {
+		const app = await start(t, 'orders', { width: 1280 });
+		await app.frame.waitForSelector('.metric');
+		const ms = await app.frame.evaluate(() => performance.getEntriesByType('paint').map((p) => Math.round(p.startTime)));
+		console.log(`# paints at ${ms} ms of the page`);
+	},
+};

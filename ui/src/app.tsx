@@ -1,0 +1,150 @@
+// The page: header with the state, what went wrong, the dashboard; or what is shown while there is none.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { app, canFullscreen, setDisplayMode } from './context';
+import { num } from './format';
+import { Icon } from './icons';
+import { ErrorCard, Nodes } from './layout';
+import { Markdown, Note } from './text';
+import { Node } from './wire';
+
+export function App() {
+	const s = app.session;
+	const tree = s.tree;
+	if (s.phase === 'ready' && tree) return <Dashboard />;
+	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble && <Trouble />}</div>;
+	if (s.phase === 'cancelled') return <div class="page"><Header /><Empty icon="x" text="Stopped before there was a result" /></div>;
+	if (s.phase === 'failed') return <div class="page"><Header />{s.trouble ? <Trouble /> : <Empty icon="none" text="There is no dashboard in this result" />}</div>;
+	return <Waiting />;
+}
+
+function Empty({ icon, text }: { icon: string; text: string }) {
+	return <div class="card empty-page"><Icon name={icon} /><p>{text}</p></div>;
+}
+
+function Waiting() {
+	return (
+		<div class="page" aria-busy="true">
+			<header class="top">
+				<div class="title">{app.session.title ? <h1>{app.session.title}</h1> : <h1><span class="bone" style={{ width: '14rem' }} /><span class="sr">Dashboard</span></h1>}</div>
+				<div class="status"><i class="spin" /><span role="status">Preparing</span></div>
+			</header>
+			<div class="bone" style={{ height: '3.6rem' }} />
+			<div class="grid metrics" style={{ '--n': 4 }}>{[0, 1, 2, 3].map(() => <div class="bone" style={{ height: '5.4rem' }} />)}</div>
+			<div class="grid cols n2" style={{ '--cols': '2fr 1fr' }}>{[0, 1].map(() => <div class="bone" style={{ height: '18rem' }} />)}</div>
+		</div>
+	);
+}
+
+function Header() {
+	const s = app.session;
+	const t = s.tree;
+	const title = t?.title || s.title || 'Dashboard';
+	const full = app.host.context.displayMode === 'fullscreen';
+	const expired = t?.status === 'expired';
+	return (
+		<header class="top">
+			<div class="title">
+				<h1>{title}</h1>
+				{t?.about && <p>{t.about}</p>}
+			</div>
+			<div class="status">
+				{s.busy ? (
+					<><i class="spin" /><span role="status">{expired ? 'Running again' : 'Updating'}</span>{!expired && <button type="button" class="link" onClick={() => s.stop()}>Cancel</button>}</>
+				) : expired ? (
+					<><i class="dot off" /><span>Session ended</span></>
+				) : s.stopped ? (
+					<><i class="dot off" /><span>Stopped</span><button type="button" class="link" onClick={() => s.again()}>Run again</button></>
+				) : t ? (
+					<span class="live" title={s.ran.length ? `Ran again:\n${s.ran.join('\n')}` : undefined}>
+						<i class={`dot${t.status === 'error' ? ' bad' : ''}`} />{t.status === 'error' ? 'Error' : 'Live'}{typeof t.ms === 'number' && <span class="muted ms"> · {num(t.ms < 10 ? Math.round(t.ms * 10) / 10 : Math.round(t.ms), { unit: 'ms' })}</span>}
+					</span>
+				) : null}
+				{full
+					? <button type="button" class="icon" title="Leave full screen" onClick={() => setDisplayMode('inline')}><Icon name="shrink" /><span class="sr">Leave full screen</span></button>
+					: canFullscreen() && <button type="button" class="icon" title="Open full screen" onClick={() => setDisplayMode('fullscreen')}><Icon name="expand" /><span class="sr">Open full screen</span></button>}
+			</div>
+		</header>
+	);
+}
+
+function Trouble() {
+	const s = app.session;
+	return (
+		<div class="error" role="alert">
+			<Icon name="warn" />
+			<div class="error-text"><strong>The last step did not work</strong><p>{String(s.trouble).slice(0, 1000)}</p></div>
+			<button type="button" class="push" onClick={() => s.again()}>Try again</button>
+		</div>
+	);
+}
+
+function Dashboard() {
+	const s = app.session;
+	const tree = s.tree!;
+	const expired = tree.status === 'expired';
+	// Errors come first, the last good state stays below.
+	const errors = tree.tree.filter((n) => n.t === 'error');
+	const bar = tree.tree.filter((n) => n.t === 'controls');
+	const rest = tree.tree.filter((n) => n.t !== 'error' && n.t !== 'controls');
+	const { tall, ref } = useTall();
+	const cut = tall && canFullscreen() ? rowsUntil(rest, 2) : rest.length;
+	return (
+		<div class={`page${tall ? ' tall' : ''}${s.busy ? ' updating' : ''}`} aria-busy={s.busy} ref={ref}>
+			<div class="head"><Header />
+				{bar.length > 0 && <fieldset class="bare" disabled={expired}><legend class="sr">Controls</legend><Nodes of={bar} /></fieldset>}
+			</div>
+			{expired && <div class="error calm" role="status"><Icon name="info" /><div class="error-text"><strong>Session ended</strong><p>This is how it was last. Nothing can be changed until it runs again.</p></div><button type="button" class="push primary" onClick={() => s.again()}>Run again</button></div>}
+			{s.trouble && <Trouble />}
+			{errors.map((n) => <ErrorCard node={n} key={n.id} />)}
+			<fieldset class="bare stack main" disabled={expired}>
+				<legend class="sr">{tree.title || 'Dashboard'}</legend>
+				<Nodes of={rest.slice(0, cut)} />
+				{cut < rest.length && <button type="button" class="push wide" onClick={() => setDisplayMode('fullscreen')}><Icon name="expand" />Open full screen</button>}
+				{cut < rest.length && <Nodes of={rest.slice(cut)} />}
+				{!rest.length && !errors.length && !bar.length && <Empty icon="none" text="Nothing is shown yet" />}
+			</fieldset>
+			{tree.notes && tree.notes.length > 0 && <Notes notes={tree.notes} />}
+		</div>
+	);
+}
+
+function Notes({ notes }: { notes: string[] }) {
+	const [all, setAll] = useState(false);
+	const shown = all ? notes.slice(0, 50) : notes.slice(0, 2);
+	return (
+		<div class="notes">
+			{shown.map((n) => <Note level="info" text={n.slice(0, 1000)} />)}
+			{notes.length > 2 && <button type="button" class="link" onClick={() => setAll(!all)}>{all ? 'Fewer notes' : `${num(notes.length - 2)} more notes`}</button>}
+		</div>
+	);
+}
+
+/** Where a row of cards ends: what follows each other without a heading counts one. */
+function rowsUntil(nodes: Node[], rows: number): number {
+	let n = 0;
+	for (let i = 0; i < nodes.length; i++) {
+		if (nodes[i]!.t === 'metric' && nodes[i + 1]?.t === 'metric') continue;
+		if (++n > rows) return i;
+	}
+	return nodes.length;
+}
+
+/** True while the page is higher than the host lets it be inline. */
+function useTall() {
+	const ref = useRef<HTMLDivElement>(null);
+	const [tall, setTall] = useState(false);
+	const limit = Number(app.host.context.containerDimensions?.maxHeight) || 0;
+	const inline = app.host.context.displayMode !== 'fullscreen';
+	useEffect(() => {
+		const el = ref.current;
+		if (!el || !limit || !inline) {
+			setTall(false);
+			return;
+		}
+		const o = new ResizeObserver(() => setTall(el.scrollHeight > limit));
+		o.observe(el);
+		return () => o.disconnect();
+	}, [limit, inline]);
+	return { tall, ref };
+}

@@ -1,0 +1,163 @@
+// Lines and areas over numbers, times or categories. A missing value is a gap; a value between two gaps is
+// a dot. Stacked areas are summed per x, so their series share one x.
+
+import { num } from '../format';
+import { Chart } from '../wire';
+import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, frame, label, labels, nearest, nothing, Row, shownSeries, textWidth, valueAxis, View, xText } from './model';
+import { thin } from '../scale';
+
+interface Line {
+	n: string;
+	i: number;
+	x: number[];
+	y: (number | null)[];
+	/** Lower and upper edge where stacked. */
+	base?: number[];
+}
+
+const px = (v: number) => (v > -1e5 && v < 1e5 ? Math.round(v * 10) / 10 : v < 0 ? -1e5 : 1e5);
+
+export function drawLines(chart: Chart, view: View): Drawn {
+	const area = chart.kind === 'area';
+	const cat = chart.x?.t === 'cat';
+	const names = cat ? labels(chart.x?.v) : [];
+	const shared = cat ? names.map((_, i) => i) : decode(chart.x?.enc ?? chart.x?.v);
+	const stack = area && chart.stack !== false && (chart.s?.length ?? 0) > 1;
+
+	const lines: Line[] = shownSeries(chart, view).map((s) => {
+		const v = decode(s.v);
+		const x = s.x ? decode(s.x) : shared.length ? shared : v.map((_, i) => i);
+		const keep = x.flatMap((t, i) => (t === null || i >= v.length ? [] : [i]));
+		return { n: s.n, i: s.i, x: keep.map((i) => x[i]!), y: keep.map((i) => v[i]!) };
+	});
+	const [zlo, zhi] = view.zoom ?? [-Infinity, Infinity];
+	const inside = (l: Line) => l.y.filter((_, i) => l.x[i]! >= zlo && l.x[i]! <= zhi);
+	if (stack) {
+		let below: number[] = [];
+		for (const l of lines) {
+			l.base = l.x.map((_, i) => below[i] ?? 0);
+			below = l.x.map((_, i) => (l.base![i] ?? 0) + (l.y[i] ?? 0));
+		}
+	}
+	const xs = extent(lines.map((l) => l.x));
+	const ys = extent(lines.map((l) => (stack ? l.y.flatMap((v, i) => (l.x[i]! >= zlo && l.x[i]! <= zhi ? [l.base![i]! + (v ?? 0)] : [])) : inside(l))));
+	if (!xs || !extent(lines.map((l) => l.y))) return nothing(view, emptyText(chart));
+	const yr: [number, number] = ys ?? [0, 1];
+	const xr: [number, number] = view.zoom && !cat ? [Math.max(zlo, -8.64e15), Math.min(zhi, 8.64e15)] : cat ? [0, names.length - 1] : xs;
+
+	// The labels' width needs the scale and the scale the plot's height, which does not depend on the width.
+	const yLabel = label(chart.y?.label);
+	const xLabel = label(chart.x?.label);
+	const time = chart.x?.t === 'time';
+	const rough = frame(view, [], { xLabel, yLabel, sub: time });
+	const y = valueAxis(yr, chart.y, rough.t + rough.h, rough.t, area, true);
+	const f = frame(view, y.ticks.map((t) => t.text), { xLabel, yLabel, sub: time });
+	const x = cat
+		? { scale: alongAxis(xr, undefined, f.l + 8, f.l + f.w - 8).scale, ticks: names.map((n, v) => ({ v, text: cut(n, 110) })) }
+		: alongAxis(xr, chart.x, f.l, f.l + f.w);
+	const yTicks = drawTicks(y.ticks, y.scale, true);
+
+	const clip = `k${chart.id.replace(/\W/g, '_')}`;
+	const many = Math.max(...lines.map((l) => l.x.length)) > 1500;
+	const marks = (
+		<g clip-path={`url(#${clip})`}>
+			<clipPath id={clip}>
+				<rect x={f.l - (view.zoom ? 0 : 4)} y={f.t - 4} width={f.w + (view.zoom ? 0 : 8)} height={f.h + 8} />
+			</clipPath>
+			{lines.map((l) => {
+				const stroke = color(l.i, l.n);
+				const top = path(l, x.scale, y.scale, stack);
+				return (
+					<g key={l.i}>
+						{area && <path d={fill(l, x.scale, y.scale, stack)} style={{ fill: stroke, fillOpacity: stack ? 0.9 : 0.14 }} />}
+						<path d={top.line} fill="none" stroke-linejoin="round" stroke-linecap="round"
+							stroke-dasharray={l.i >= 8 ? '5 3' : undefined}
+							style={{ stroke: stack ? 'var(--card)' : stroke, strokeWidth: stack ? 1 : many ? 1.2 : 1.8 }} />
+						{!stack && top.dots.map(([a, b]) => <circle cx={a} cy={b} r={2.5} style={{ fill: stroke }} />)}
+					</g>
+				);
+			})}
+		</g>
+	);
+
+	const stops = [...new Set(lines.flatMap((l) => l.x).filter((v) => v >= xr[0] && v <= xr[1]))].sort((a, b) => a - b);
+	const gran = gap(stops);
+	return {
+		plot: f,
+		x: { ticks: cat ? thin(x.ticks, (t) => x.scale(t.v), (t) => textWidth(t.text)).map((t) => ({ at: x.scale(t.v), text: t.text })) : drawTicks(x.ticks, x.scale, false), label: xLabel, grid: false },
+		y: { ticks: yTicks, label: yLabel, grid: true, zero: y.scale.lo < 0 && y.scale.hi > 0 && !y.scale.log ? y.scale(0) : undefined },
+		marks,
+		n: stops.length,
+		zoom: cat ? undefined : x.scale,
+		find: (p) => nearest(stops, x.scale.invert(p)),
+		spot(i, only) {
+			const at = stops[i];
+			if (at === undefined) return null;
+			const rows: Row[] = [];
+			const dots: { x: number; y: number; color: string }[] = [];
+			let sum = 0;
+			for (const l of lines) {
+				const k = nearest(l.x, at);
+				const v = l.y[k];
+				if (k < 0 || v === null || v === undefined || Math.abs(x.scale(l.x[k]!) - x.scale(at)) > 6) continue;
+				sum += v;
+				rows.push({ name: l.n, color: color(l.i, l.n), text: num(v, chart.y?.fmt, 'value') });
+				if (only === undefined || only === l.i) dots.push({ x: x.scale(l.x[k]!), y: y.scale(stack ? l.base![k]! + v : v), color: color(l.i, l.n) });
+			}
+			// From top to bottom, as they lie.
+			if (stack) rows.reverse();
+			return {
+				x: x.scale(at), y: dots.length ? Math.min(...dots.map((d) => d.y)) : f.t, rule: true, dots, rows,
+				title: cat ? names[at] ?? '' : xText(at, chart.x, gran),
+				total: stack && rows.length > 1 ? num(sum, chart.y?.fmt, 'value') : undefined,
+			};
+		},
+	};
+}
+
+type F = (v: number) => number;
+
+function path(l: Line, x: F, y: F, stack: boolean): { line: string; dots: [number, number][] } {
+	let line = '';
+	const dots: [number, number][] = [];
+	let run = 0;
+	for (let i = 0; i <= l.x.length; i++) {
+		const v = l.y[i];
+		if (i === l.x.length || ((v === null || v === undefined) && !stack)) {
+			if (run === 1) dots.push([px(x(l.x[i - 1]!)), px(y(l.y[i - 1]!))]);
+			run = 0;
+			continue;
+		}
+		line += `${run ? 'L' : 'M'}${px(x(l.x[i]!))} ${px(y((v ?? 0) + (stack ? l.base![i]! : 0)))}`;
+		run++;
+	}
+	return { line, dots };
+}
+
+function fill(l: Line, x: F, y: F, stack: boolean): string {
+	let d = '';
+	let run: number[] = [];
+	const zero = (i: number) => px(y(stack ? l.base![i]! : 0));
+	const close = () => {
+		if (run.length) {
+			d += run.map((i, k) => `${k ? 'L' : 'M'}${px(x(l.x[i]!))} ${px(y((l.y[i] ?? 0) + (stack ? l.base![i]! : 0)))}`).join('');
+			d += run.reverse().map((i) => `L${px(x(l.x[i]!))} ${zero(i)}`).join('') + 'Z';
+		}
+		run = [];
+	};
+	for (let i = 0; i < l.x.length; i++) {
+		if (l.y[i] === null && !stack) close();
+		else run.push(i);
+	}
+	close();
+	return d;
+}
+
+/** The usual distance of neighbours: the median of at most 200. */
+export function gap(stops: number[]): number {
+	const d: number[] = [];
+	const every = Math.max(1, Math.floor(stops.length / 200));
+	for (let i = 1; i < stops.length; i += every) d.push(stops[i]! - stops[i - 1]!);
+	d.sort((a, b) => a - b);
+	return d[d.length >> 1] ?? 0;
+}

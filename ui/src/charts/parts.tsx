@@ -1,0 +1,84 @@
+// Axes, the cursor's marks, and a chart's data as a table.
+
+import { num } from '../format';
+import { Chart } from '../wire';
+import { decode, Drawn, labels, Spot, xText } from './model';
+
+export function Axes({ drawn }: { drawn: Drawn }) {
+	const { plot: p, x, y } = drawn;
+	const bottom = p.t + p.h;
+	const sub = x?.ticks.some((t) => t.sub);
+	return (
+		<g class="axes" aria-hidden="true">
+			{x?.grid && x.ticks.map((t) => <line class="grid" x1={t.at} x2={t.at} y1={p.t} y2={bottom} />)}
+			{y?.grid && y.ticks.map((t) => <line class="grid" x1={p.l} x2={p.l + p.w} y1={t.at} y2={t.at} />)}
+			{y?.zero !== undefined && <line class="zero" x1={p.l} x2={p.l + p.w} y1={y.zero} y2={y.zero} />}
+			{x?.zero !== undefined && <line class="zero" x1={x.zero} x2={x.zero} y1={p.t} y2={bottom} />}
+			{y?.ticks.map((t) => <text class="tick" x={p.l - 8} y={t.at + 4} text-anchor="end">{t.text}</text>)}
+			{x?.ticks.map((t) => <text class="tick" x={t.at} y={bottom + 17} text-anchor="middle">{t.text}</text>)}
+			{x?.ticks.map((t) => t.sub && <text class="tick sub" x={t.at} y={bottom + 30} text-anchor="middle">{t.sub}</text>)}
+			{x?.label && <text class="tick" x={p.l + p.w / 2} y={bottom + 34 + (sub ? 13 : 0)} text-anchor="middle">{x.label}</text>}
+			{y?.label && <text class="tick" x={0} y={11}>{y.label}</text>}
+		</g>
+	);
+}
+
+export function Cursor({ spot, plot }: { spot: Spot; plot: Drawn['plot'] }) {
+	return (
+		<g class="cursor" aria-hidden="true">
+			{spot.rule && <line x1={spot.x} x2={spot.x} y1={plot.t} y2={plot.t + plot.h} />}
+			{spot.dots?.map((d) => <circle cx={d.x} cy={d.y} r={4} style={{ fill: d.color }} />)}
+		</g>
+	);
+}
+
+const MAX_ROWS = 500;
+
+/** The points that were sent, as they stand in the chart. */
+export function DataTable({ chart }: { chart: Chart }) {
+	const { head, rows, of } = data(chart);
+	return (
+		<div class="data" tabIndex={0} role="region" aria-label={`Data of ${chart.title ?? 'the chart'}`}>
+			<table>
+				<thead><tr>{head.map((h, i) => <th scope="col" class={i ? 'num' : ''}>{h}</th>)}</tr></thead>
+				<tbody>{rows.map((r) => <tr>{r.map((c, i) => <td class={i ? 'num' : ''}>{c}</td>)}</tr>)}</tbody>
+			</table>
+			{of > rows.length && <p class="foot">{num(of - rows.length)} more are not listed</p>}
+		</div>
+	);
+}
+
+function data(chart: Chart): { head: string[]; rows: string[][]; of: number } {
+	const s = Array.isArray(chart.s) ? chart.s : [];
+	const value = (v: number | null | undefined) => num(v, chart.y?.fmt, 'full');
+	const xName = chart.x?.label || { time: 'Time', cat: 'Name', num: 'x' }[chart.x?.t ?? 'num'] || 'x';
+	const names = chart.x?.t === 'cat' || chart.kind === 'pie' ? labels(chart.x?.v) : null;
+	if (chart.kind === 'heatmap') {
+		const raw = chart.z?.v as any;
+		const rows = labels((chart.y as any)?.v);
+		const cols = names ?? labels(chart.x?.v);
+		const at = (r: number, c: number) => (Array.isArray(raw?.[0]) ? raw[r]?.[c] : raw?.[r * cols.length + c]);
+		return { head: ['', ...cols], rows: rows.map((n, r) => [n, ...cols.map((_, c) => num(at(r, c), chart.z?.fmt, 'full'))]), of: rows.length };
+	}
+	if (chart.kind === 'box') {
+		const rows = s.flatMap((q) => (q.box ?? []).flatMap((b, i) => (b ? [[`${names?.[i] ?? ''}${s.length > 1 ? ` ${q.n}` : ''}`.trim() || q.n, ...[b.lo, b.q1, b.med, b.q3, b.hi].map(value)]] : [])));
+		return { head: [xName, 'Low', 'Q1', 'Median', 'Q3', 'High'], rows, of: rows.length };
+	}
+	if (chart.kind === 'histogram') {
+		const e = decode(chart.x?.edges);
+		const rows = e.slice(1).map((b, i) => [`${xText(e[i] ?? 0, chart.x)} – ${xText(b ?? 0, chart.x)}`, ...s.map((q) => value(decode(q.v)[i]))]);
+		return { head: [xName, ...s.map((q) => q.n || 'Count')], rows, of: rows.length };
+	}
+	const own = s.some((q) => q.x);
+	if (own) {
+		const all = s.flatMap((q) => {
+			const [x, y] = [decode(q.x ?? chart.x?.enc ?? (chart.x?.v as any)), decode(q.v)];
+			return x.slice(0, MAX_ROWS).map((t, i) => [t === null ? '–' : xText(t, chart.x), ...(s.length > 1 ? [q.n] : []), value(y[i])]);
+		});
+		const of = s.reduce((n, q) => n + decode(q.v).length, 0);
+		return { head: [xName, ...(s.length > 1 ? ['Series'] : []), chart.y?.label || 'Value'], rows: all.slice(0, MAX_ROWS), of };
+	}
+	const x = names ?? decode(chart.x?.enc ?? chart.x?.v).map((t) => (t === null ? '–' : xText(t, chart.x)));
+	const vs = s.map((q) => decode(q.v));
+	return { head: [xName, ...s.map((q) => q.n || chart.y?.label || 'Value')], rows: x.slice(0, MAX_ROWS).map((t, i) => [t, ...vs.map((v) => value(v[i]))]), of: x.length };
+}

@@ -1,0 +1,105 @@
+// Points: SVG up to 2,000, a canvas beyond, and counts in cells where the sandbox sent those.
+
+import { num } from '../format';
+import { Chart } from '../wire';
+import { alongAxis, color, decode, drawTicks, Drawn, emptyText, extent, frame, label, nothing, shownSeries, valueAxis, View, xText } from './model';
+
+const MAX_SVG = 2000;
+const REACH = 20;
+
+export function drawScatter(chart: Chart, view: View): Drawn {
+	const dense = chart.density && Array.isArray(chart.density.c) ? chart.density : null;
+	const shared = decode(chart.x?.enc ?? (chart.x?.v as any));
+	const points: { x: number; y: number; i: number; r: number; n: string }[] = [];
+	const series = shownSeries(chart, view);
+	for (const s of series) {
+		const x = s.x ? decode(s.x) : shared;
+		const y = decode(s.v);
+		for (let k = 0; k < Math.min(x.length, y.length); k++) {
+			if (x[k] === null || y[k] === null) continue;
+			const r = Math.min(40, Math.max(0, Number(s.r?.[k]) || 0));
+			points.push({ x: x[k]!, y: y[k]!, i: s.i, n: s.n, r });
+		}
+	}
+	const [zlo, zhi] = view.zoom ?? [-Infinity, Infinity];
+	const shown = points.filter((p) => p.x >= zlo && p.x <= zhi);
+	const xs = dense ? dense.x : extent([points.map((p) => p.x)]);
+	const ys = dense ? dense.y : extent([(shown.length ? shown : points).map((p) => p.y)]);
+	if (!xs || !ys) return nothing(view, emptyText(chart));
+
+	const xLabel = label(chart.x?.label);
+	const yLabel = label(chart.y?.label);
+	const time = chart.x?.t === 'time';
+	const rough = frame(view, [], { xLabel, yLabel, sub: time });
+	const y = valueAxis(ys, chart.y, rough.t + rough.h, rough.t, false, true);
+	const f = frame(view, y.ticks.map((t) => t.text), { xLabel, yLabel, sub: time });
+	const room = (xs[1] - xs[0]) * 0.02;
+	const xr: [number, number] = view.zoom ?? (chart.x?.log && xs[0] > 0 ? [xs[0] / 1.1, xs[1] * 1.1] : [xs[0] - room, xs[1] + room]);
+	const x = alongAxis(xr, chart.x, f.l, f.l + f.w);
+	const placed = shown.map((p) => ({ ...p, px: x.scale(p.x), py: y.scale(p.y), r: p.r || (shown.length > 600 ? 2.2 : 3.2) }))
+		.sort((a, b) => a.px - b.px);
+	const opacity = placed.length > 600 ? 0.5 : 0.65;
+	const svg = placed.length <= MAX_SVG && !dense;
+
+	return {
+		plot: f,
+		x: { ticks: drawTicks(x.ticks, x.scale, false), label: xLabel, grid: true },
+		y: { ticks: drawTicks(y.ticks, y.scale, true), label: yLabel, grid: true },
+		marks: svg ? (
+			<g>{placed.map((p) => <circle cx={p.px.toFixed(1)} cy={p.py.toFixed(1)} r={p.r.toFixed(1)} style={{ fill: color(p.i, p.n), fillOpacity: opacity }} />)}</g>
+		) : null,
+		paint: svg ? undefined : (c, css) => {
+			if (dense) return paintDensity(c, dense, x.scale, y.scale, css);
+			c.globalAlpha = opacity;
+			for (const s of series) {
+				c.fillStyle = css(color(s.i, s.n).slice(4, -1));
+				for (const p of placed) {
+					if (p.i !== s.i) continue;
+					c.beginPath();
+					c.arc(p.px, p.py, p.r, 0, 7);
+					c.fill();
+				}
+			}
+			c.globalAlpha = 1;
+		},
+		n: placed.length,
+		zoom: x.scale,
+		find(px, py) {
+			let best = -1;
+			let d = REACH * REACH;
+			placed.forEach((p, i) => {
+				const e = (p.px - px) ** 2 + (p.py - py) ** 2;
+				if (e < d) [d, best] = [e, i];
+			});
+			return best;
+		},
+		spot(i) {
+			const p = placed[i];
+			return p ? {
+				x: p.px, y: p.py, title: p.n, dots: [{ x: p.px, y: p.py, color: color(p.i, p.n) }],
+				rows: [
+					{ name: xLabel ?? 'x', color: '', text: xText(p.x, chart.x) },
+					{ name: yLabel ?? 'y', color: '', text: num(p.y, chart.y?.fmt, 'value') },
+				],
+			} : null;
+		},
+	};
+}
+
+function paintDensity(c: CanvasRenderingContext2D, d: NonNullable<Chart['density']>, x: (v: number) => number, y: (v: number) => number, css: (n: string) => string): void {
+	const nx = Math.min(4096, Number(d.nx) || 1);
+	const ny = Math.min(4096, Number(d.ny) || 1);
+	const most = d.c.reduce((m, v) => (v > m ? v : m), 1);
+	const w = Math.abs(x(d.x[1]) - x(d.x[0])) / nx;
+	const h = Math.abs(y(d.y[0]) - y(d.y[1])) / ny;
+	c.fillStyle = css('--c1');
+	for (let j = 0; j < ny; j++) {
+		for (let i = 0; i < nx; i++) {
+			const v = d.c[j * nx + i];
+			if (!v) continue;
+			c.globalAlpha = 0.15 + 0.85 * (Math.log(1 + v) / Math.log(1 + most));
+			c.fillRect(x(d.x[0]) + i * w, y(d.y[0]) - (j + 1) * h, w - 0.4, h - 0.4);
+		}
+	}
+	c.globalAlpha = 1;
+}

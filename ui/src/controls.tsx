@@ -1,0 +1,264 @@
+// Controls of every kind. What the person does shows at once; the sandbox hears of it through the session
+// (or the form that holds it), sliders at most every 60 ms, text 250 ms after the last key.
+
+import { createContext } from 'preact';
+import { useContext, useEffect, useRef, useState } from 'preact/hooks';
+import { app } from './context';
+import { num } from './format';
+import { Icon } from './icons';
+import { MultiSelect, SearchSelect, DateRange } from './pickers';
+import { saveExport } from './download';
+import { Control } from './wire';
+
+const SLIDE_MS = 60;
+const TYPE_MS = 250;
+const NATIVE_OPTIONS = 60;
+
+/** What a form holds until it is submitted; null outside forms. */
+export interface FormState {
+	name: string;
+	values: Record<string, unknown>;
+	put(id: string, v: unknown): void;
+	submit(id?: string): void;
+}
+export const FormContext = createContext<FormState | null>(null);
+
+export interface FieldProps<T = any> {
+	node: Control;
+	id: string;
+	value: T;
+	/** `soon`: more will follow at once. */
+	set(v: T, soon?: boolean): void;
+}
+
+/** The latest of many calls, at most every `ms`. */
+function useThrottle(ms: number, late: boolean) {
+	const state = useRef({ timer: 0, last: 0 });
+	return (run: () => void) => {
+		const s = state.current;
+		clearTimeout(s.timer);
+		const wait = late ? ms : Math.max(0, s.last + ms - Date.now());
+		s.timer = window.setTimeout(() => {
+			s.last = Date.now();
+			run();
+		}, wait);
+	};
+}
+
+export function ControlView({ node }: { node: Control }) {
+	const form = useContext(FormContext);
+	const value = form && node.id in form.values ? form.values[node.id] : app.session.values.has(node.id) ? app.session.values.get(node.id) : node.value;
+	const set = (v: unknown) => (form ? form.put(node.id, v) : app.session.set(node.id, v));
+	const Field = FIELDS[node.t];
+	const id = `c-${node.id}`;
+	if (!Field) return <p class="muted">A control of kind “{node.t.slice(0, 40)}” needs a newer App.</p>;
+	const button = node.t === 'button' || node.t === 'download';
+	return (
+		<div class={`control ${node.t}`}>
+			{button ? <span class="label" aria-hidden="true">{'\u00a0'}</span>
+				: GROUPS.has(node.t) ? <span class="label" id={`${id}-l`}>{node.label}<Reading node={node} value={value} /></span>
+				: <span class="label"><label for={id}>{node.label}</label><Reading node={node} value={value} /></span>}
+			<Field node={node} id={id} value={value} set={set} />
+			{node.help && <span class="help" id={`${id}-h`}>{node.help}</span>}
+		</div>
+	);
+}
+
+const GROUPS = new Set(['radio', 'segmented', 'pills', 'multiselect', 'range', 'date_range']);
+
+/** A slider's value stands beside its label. */
+function Reading({ node, value }: { node: Control; value: any }) {
+	const text = (v: any) => (typeof v === 'number' ? num(v, node.fmt) : String(v ?? '–'));
+	if ((node.t === 'range' || node.t === 'select_slider') && Array.isArray(value)) return <output>{text(value[0])} – {text(value[1])}</output>;
+	if (node.t === 'slider' || node.t === 'select_slider') return <output>{text(value)}</output>;
+	return null;
+}
+
+const common = (p: FieldProps) => ({ id: p.id, disabled: p.node.disabled, 'aria-describedby': p.node.help ? `${p.id}-h` : undefined });
+const options = (n: Control): string[] => (Array.isArray(n.options) ? n.options.map(String) : []);
+
+function Select(p: FieldProps<string | null>) {
+	const list = options(p.node);
+	if (!list.length) return <select {...common(p)} disabled><option>No options</option></select>;
+	if (list.length > NATIVE_OPTIONS) return <SearchSelect {...p} list={list} />;
+	return (
+		<span class="select">
+			<select {...common(p)} value={p.value ?? ''} onChange={(e) => p.set(e.currentTarget.value)}>
+				{(p.value === null || p.value === undefined) && <option value="">{p.node.placeholder || 'Choose…'}</option>}
+				{list.map((o) => <option value={o}>{o}</option>)}
+			</select>
+			<Icon name="down" />
+		</span>
+	);
+}
+
+function Radio(p: FieldProps<string>) {
+	return (
+		<span class={p.node.t === 'radio' ? 'radios' : 'segments'} role="radiogroup" aria-labelledby={`${p.id}-l`}>
+			{options(p.node).map((o) => (
+				<label><input type="radio" name={p.id} disabled={p.node.disabled} checked={p.value === o} onChange={() => p.set(o)} /><span>{o}</span></label>
+			))}
+		</span>
+	);
+}
+
+function Pills(p: FieldProps<string | string[] | null>) {
+	const many = Array.isArray(p.value);
+	const on = many ? (p.value as string[]) : p.value ? [p.value as string] : [];
+	return (
+		<span class="pills" role="group" aria-labelledby={`${p.id}-l`}>
+			{options(p.node).map((o) => (
+				<button type="button" disabled={p.node.disabled} aria-pressed={on.includes(o)}
+					onClick={() => p.set(many ? (on.includes(o) ? on.filter((x) => x !== o) : [...on, o]) : on.includes(o) ? null : o)}>{o}</button>
+			))}
+		</span>
+	);
+}
+
+const asNumber = (v: unknown, other: number) => (typeof v === 'number' && Number.isFinite(v) ? v : Number(v) || other);
+
+function useSlide(p: FieldProps) {
+	const throttle = useThrottle(SLIDE_MS, false);
+	const [held, setHeld] = useState<any>(undefined);
+	useEffect(() => setHeld(undefined), [p.node]);
+	return {
+		now: held ?? p.value,
+		input: (v: any) => {
+			setHeld(v);
+			throttle(() => p.set(v));
+		},
+		change: (v: any) => {
+			throttle(() => {});
+			p.set(v);
+		},
+	};
+}
+
+const fill = (lo: number, hi: number, a: number, b: number) => ({ '--from': `${((a - lo) / (hi - lo || 1)) * 100}%`, '--to': `${((b - lo) / (hi - lo || 1)) * 100}%` });
+
+function Slider(p: FieldProps<number>) {
+	const s = useSlide(p);
+	const [lo, hi] = [asNumber(p.node.min, 0), asNumber(p.node.max, 100)];
+	const v = asNumber(s.now, lo);
+	return (
+		<input {...common(p)} type="range" min={lo} max={hi} step={p.node.step || 'any'} value={v} style={fill(lo, hi, lo, v)} aria-valuetext={num(v, p.node.fmt)}
+			onInput={(e) => s.input(e.currentTarget.valueAsNumber)} onChange={(e) => s.change(e.currentTarget.valueAsNumber)} />
+	);
+}
+
+function Range(p: FieldProps<[number, number]> & { text?(v: number): string }) {
+	const s = useSlide(p);
+	const [lo, hi] = [asNumber(p.node.min, 0), asNumber(p.node.max, 100)];
+	const [a, b] = Array.isArray(s.now) ? [asNumber(s.now[0], lo), asNumber(s.now[1], hi)] : [lo, hi];
+	const put = (k: number, v: number): [number, number] => (k ? [a, Math.max(a, v)] : [Math.min(b, v), b]);
+	return (
+		<span class="two" role="group" aria-labelledby={`${p.id}-l`} style={fill(lo, hi, a, b)}>
+			{[a, b].map((v, k) => (
+				<input type="range" min={lo} max={hi} step={p.node.step || 'any'} value={v} disabled={p.node.disabled}
+					aria-label={`${p.node.label}, ${k ? 'to' : 'from'}`} aria-valuetext={p.text ? p.text(v) : num(v, p.node.fmt)}
+					onInput={(e) => {
+						const next = put(k, e.currentTarget.valueAsNumber);
+						e.currentTarget.value = String(next[k]);
+						s.input(next);
+					}}
+					onChange={(e) => s.change(put(k, e.currentTarget.valueAsNumber))} />
+			))}
+		</span>
+	);
+}
+
+function SelectSlider(p: FieldProps<string | string[]>) {
+	const list = options(p.node);
+	if (Array.isArray(p.value)) {
+		// Two of the options: a range over their places.
+		const places = p.value.map((v) => Math.max(0, list.indexOf(v))) as [number, number];
+		const node = { ...p.node, min: 0, max: list.length - 1, step: 1 };
+		return <Range {...p} node={node} value={places} text={(i) => list[i] ?? ''} set={(v) => p.set(v.map((i) => list[i]!))} />;
+	}
+	return <OneOfOrder {...(p as FieldProps<string>)} list={list} />;
+}
+
+function OneOfOrder(p: FieldProps<string> & { list: string[] }) {
+	const { list } = p;
+	const s = useSlide(p);
+	const i = Math.max(0, list.indexOf(String(s.now)));
+	return (
+		<input {...common(p)} type="range" min={0} max={Math.max(0, list.length - 1)} step={1} value={i} style={fill(0, list.length - 1, 0, i)} aria-valuetext={list[i]}
+			onInput={(e) => s.input(list[e.currentTarget.valueAsNumber])} onChange={(e) => s.change(list[e.currentTarget.valueAsNumber])} />
+	);
+}
+
+/** Texts and numbers: sent when the person rests, at Enter, or on leaving. */
+function Typed(p: FieldProps<any>) {
+	const late = useThrottle(TYPE_MS, true);
+	const [draft, setDraft] = useState<string | null>(null);
+	const el = useRef<any>(null);
+	useEffect(() => {
+		if (document.activeElement !== el.current) setDraft(null);
+	}, [p.node]);
+	const number = p.node.t === 'number';
+	const read = (t: string): any => (number ? (t.trim() === '' || Number.isNaN(Number(t)) ? undefined : Number(t)) : t);
+	const send = (t: string) => {
+		const v = read(t);
+		if (v !== undefined && v !== p.value) p.set(v);
+	};
+	const props: any = {
+		...common(p), ref: el, value: draft ?? p.value ?? '', placeholder: p.node.placeholder,
+		onInput: (e: any) => {
+			const t = e.currentTarget.value;
+			setDraft(t);
+			late(() => send(t));
+		},
+		onBlur: () => {
+			if (draft !== null) {
+				late(() => {});
+				send(draft);
+				setDraft(null);
+			}
+		},
+		onKeyDown: (e: KeyboardEvent) => {
+			if (e.key === 'Enter' && p.node.t !== 'text_area' && draft !== null) {
+				late(() => {});
+				send(draft);
+			}
+		},
+	};
+	if (p.node.t === 'text_area') return <textarea {...props} rows={3} />;
+	return <input {...props} type={number ? 'number' : 'text'} min={p.node.min} max={p.node.max} step={number ? p.node.step ?? 'any' : undefined} />;
+}
+
+const Picked = (type: string) => (p: FieldProps<string>) => (
+	<input {...common(p)} type={type as 'date'} value={String(p.value ?? '').slice(0, type === 'date' ? 10 : 8)} min={p.node.min} max={p.node.max}
+		onChange={(e) => e.currentTarget.value && p.set(e.currentTarget.value)} />
+);
+
+const Tick = (p: FieldProps<boolean>) => (
+	<span class={p.node.t === 'toggle' ? 'switch' : 'tick-box'}>
+		<input {...common(p)} type="checkbox" role={p.node.t === 'toggle' ? 'switch' : undefined} checked={!!p.value} onChange={(e) => p.set(e.currentTarget.checked)} />
+	</span>
+);
+
+function Button(p: FieldProps) {
+	const form = useContext(FormContext);
+	return (
+		<button {...common(p)} type="button" class={`push${p.node.primary ? ' primary' : ''}`}
+			onClick={() => (form && p.node.submit ? form.submit(p.node.id) : app.session.send({ type: 'click', id: p.node.id }))}>{p.node.label}</button>
+	);
+}
+
+function Download(p: FieldProps) {
+	const [said, setSaid] = useState('');
+	return (
+		<>
+			<button {...common(p)} type="button" class="push" onClick={async () => setSaid(await saveExport({ type: 'export', id: p.node.id }))}><Icon name="export" />{p.node.label}</button>
+			{said && <span class="help" role="status">{said}</span>}
+		</>
+	);
+}
+
+const FIELDS: Record<string, (p: FieldProps<any>) => any> = {
+	select: Select, selectbox: Select, radio: Radio, segmented: Radio, pills: Pills, multiselect: MultiSelect, slider: Slider, range: Range,
+	select_slider: SelectSlider, number: Typed, text: Typed, text_area: Typed, date: Picked('date'), time: Picked('time'), date_range: DateRange,
+	checkbox: Tick, toggle: Tick, button: Button, download: Download,
+};
+export const CONTROL_KINDS = new Set(Object.keys(FIELDS));

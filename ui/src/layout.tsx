@@ -1,0 +1,204 @@
+// The tree's nodes as cards, rows, tabs and forms.
+
+import { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { app, pure } from './context';
+import { ChartCard } from './charts/chart';
+import { CONTROL_KINDS, ControlView, FormContext } from './controls';
+import { hostLocale, hostZone } from './format';
+import { Icon } from './icons';
+import { MetricCard } from './metric';
+import { isControl } from './state';
+import { TableCard } from './table';
+import { Code, Json, Markdown, Note } from './text';
+import { useView } from './view';
+import { Node } from './wire';
+
+const MAX_DEPTH = 12;
+
+/** Nodes below each other; metrics and controls that follow each other share a row. */
+export function Nodes({ of, depth = 0 }: { of: Node[]; depth?: number }) {
+	const out: ComponentChildren[] = [];
+	for (let i = 0; i < of.length; ) {
+		const n = of[i]!;
+		const kin = (m: Node | undefined) => !!m && (n.t === 'metric' ? m.t === 'metric' : isControl(n) && isControl(m));
+		let j = i + 1;
+		while ((n.t === 'metric' || isControl(n)) && kin(of[j])) j++;
+		const run = of.slice(i, j);
+		if (n.t === 'metric') out.push(<div class="grid metrics" style={{ '--n': Math.min(run.length, 6) }} key={n.id}>{run.map((m) => <One node={m} depth={depth} key={m.id} />)}</div>);
+		else if (isControl(n)) out.push(<Bar of={run} key={n.id} />);
+		else out.push(<One node={n} depth={depth} key={n.id} />);
+		i = j;
+	}
+	return <>{out}</>;
+}
+
+const Bar = ({ of }: { of: Node[] }) => <div class="controls">{of.map((c) => <ControlView node={c as any} key={c.id} />)}</div>;
+
+function One({ node, depth }: { node: Node; depth: number }) {
+	const s = app.session;
+	const stale = node.stale === true;
+	if (depth > MAX_DEPTH) return null;
+	const waits = s.loading.has(node.id);
+	switch (node.t) {
+	case 'controls':
+		return <Nodes of={node.of ?? []} depth={depth + 1} />;
+	case 'metric':
+		return <Card stale={stale}><MetricCard node={node as any} /></Card>;
+	case 'chart':
+		return <Card stale={stale} busy={waits}><ChartCard base={node as any} over={s.overlay.get(node.id) as any} busy={waits} look={look()} /></Card>;
+	case 'table':
+		return <Card stale={stale} busy={waits} flush><TableCard base={node as any} over={s.overlay.get(node.id) as any} loading={waits} fullscreen={app.host.context.displayMode === 'fullscreen'} /></Card>;
+	case 'grid':
+		return <Grid node={node} depth={depth} />;
+	case 'tabs':
+		return <Tabs node={node} depth={depth} />;
+	case 'expander':
+		return <Expander node={node} depth={depth} />;
+	case 'box':
+		return <Box node={node} depth={depth} />;
+	case 'md':
+		return <div class={stale ? 'stale' : ''}><Markdown text={node.text} small={node.small === true} /></div>;
+	case 'note':
+		return <Note level={node.level} text={node.text} />;
+	case 'code':
+		return <Code text={node.text} />;
+	case 'json':
+		return <Card stale={stale}><Json v={node.v} /></Card>;
+	case 'divider':
+		return <hr />;
+	case 'image':
+		return <Card stale={stale}><Image node={node} /></Card>;
+	case 'error':
+		return <ErrorCard node={node} />;
+	case 'progress':
+		return <Progress node={node} />;
+	default:
+		if (CONTROL_KINDS.has(node.t)) return <Bar of={[node]} />;
+		return <div class="card"><p class="muted">“{node.t.slice(0, 40)}” needs a newer App.</p></div>;
+	}
+}
+
+const look = () => `${document.documentElement.dataset.theme} ${hostLocale()} ${hostZone()}`;
+
+function Card({ children, stale, busy, flush }: { children: ComponentChildren; stale?: boolean; busy?: boolean; flush?: boolean }) {
+	return <div class={`card${flush ? ' flush' : ''}${stale ? ' stale' : ''}${busy ? ' busy' : ''}`}>{children}</div>;
+}
+
+const Grid = ({ node, depth }: { node: Node; depth: number }) => {
+	const of = node.of ?? [];
+	if (of.length > 0 && of.every((n) => n.t === 'metric' || (n.t === 'box' && n.of?.length === 1 && n.of[0]!.t === 'metric'))) {
+		const flat = of.map((n) => (n.t === 'box' ? n.of![0]! : n));
+		return <div class="grid metrics" style={{ '--n': Math.min(flat.length, 6) }}>{flat.map((m) => <One node={m} depth={depth + 1} key={m.id} />)}</div>;
+	}
+	if (!Array.isArray(node.cols) && typeof node.min === 'number') {
+		return <div class="grid" style={{ gridTemplateColumns: `repeat(auto-fit, minmax(min(100%, ${Math.max(80, node.min)}px), 1fr))` }}>{of.map((n) => <div class="cell" key={n.id}><Nodes of={[n]} depth={depth + 1} /></div>)}</div>;
+	}
+	const weights = Array.isArray(node.cols) ? node.cols.map((w: unknown) => Math.min(12, Math.max(0.1, Number(w) || 1))) : of.map(() => 1);
+	return (
+		<div class={`grid cols n${Math.min(4, weights.length)}`} style={{ '--cols': weights.map((w: number) => `minmax(0,${w}fr)`).join(' ') }}>
+			{of.map((n) => <div class="cell" key={n.id}><Nodes of={n.t === 'box' && !n.border && !n.form ? n.of ?? [] : [n]} depth={depth + 1} /></div>)}
+		</div>
+	);
+};
+
+function Tabs({ node, depth }: { node: Node; depth: number }) {
+	const names: string[] = (Array.isArray(node.names) ? node.names : []).map(String);
+	const [at, setAt] = useView(node.id, 'tab', 0);
+	const i = Math.min(at, Math.max(0, names.length - 1));
+	const list = useRef<HTMLDivElement>(null);
+	const child = node.of?.[i];
+	return (
+		<div class="tabs">
+			<div role="tablist" class="tab-list" ref={list}
+				onKeyDown={(e) => {
+					const d = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
+					if (!d) return;
+					const k = (i + d + names.length) % names.length;
+					setAt(k);
+					(list.current?.children[k] as HTMLElement | undefined)?.focus();
+				}}>
+				{names.map((n, k) => (
+					<button type="button" role="tab" id={`t-${node.id}-${k}`} aria-selected={k === i} aria-controls={k === i ? `p-${node.id}` : undefined} tabIndex={k === i ? 0 : -1} onClick={() => setAt(k)}>{n}</button>
+				))}
+			</div>
+			<div role="tabpanel" id={`p-${node.id}`} aria-labelledby={`t-${node.id}-${i}`} class="stack" key={i}>
+				{child && <Nodes of={child.t === 'box' && !child.border ? child.of ?? [] : [child]} depth={depth + 1} />}
+			</div>
+		</div>
+	);
+}
+
+function Expander({ node, depth }: { node: Node; depth: number }) {
+	const [open, setOpen] = useView(node.id, 'open', !!node.open);
+	return (
+		<div class="card expander">
+			<button type="button" class="expander-head" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'right'} />{String(node.label ?? 'More')}</button>
+			{open && <div class="stack"><Nodes of={node.of ?? []} depth={depth + 1} /></div>}
+		</div>
+	);
+}
+
+function Box({ node, depth }: { node: Node; depth: number }) {
+	const [held, setHeld] = useState<Record<string, unknown>>({});
+	useEffect(() => setHeld({}), [node]);
+	const inner = <div class="stack"><Nodes of={node.of ?? []} depth={depth + 1} /></div>;
+	if (typeof node.form !== 'string') return node.border ? <div class="card">{inner}</div> : inner;
+	const name: string = node.form;
+	const submit = (id?: string) => app.session.submit(name, held, id);
+	return (
+		<FormContext.Provider value={{ name, values: held, put: (id, v) => setHeld((h) => ({ ...h, [id]: v })), submit }}>
+			<form class={node.border === false ? '' : 'card'} onSubmit={(e) => { e.preventDefault(); submit(); }}>{inner}</form>
+		</FormContext.Provider>
+	);
+}
+
+const Image = pure(({ node }: { node: Node }) => {
+	const [src, setSrc] = useState<string | null>(null);
+	const [failed, setFailed] = useState(false);
+	useEffect(() => {
+		let live = true;
+		app.session.fetchRaw({ type: 'image', id: node.id, ref: node.ref }).then(
+			(r) => {
+				const b = (Array.isArray(r?.content) ? r.content : []).find((c: any) => c?.type === 'image' && typeof c.data === 'string');
+				if (!live) return;
+				if (b && /^image\/(png|jpeg|gif|webp|svg\+xml)$/.test(b.mimeType)) setSrc(`data:${b.mimeType};base64,${b.data.replace(/[^A-Za-z0-9+/=]/g, '')}`);
+				else setFailed(true);
+			},
+			() => live && setFailed(true),
+		);
+		return () => {
+			live = false;
+		};
+	}, [node]);
+	const [w, h] = [Number(node.w) || 640, Number(node.h) || 360];
+	const alt = String(node.alt ?? node.caption ?? 'Figure');
+	return (
+		<figure class={`image${node.paper ? ' paper' : ''}`}>
+			{src ? <img src={src} alt={alt} width={w} height={h} /> : <div class={failed ? 'empty' : 'bone'} style={{ aspectRatio: `${w}/${h}`, maxWidth: `${w}px` }}>{failed && <><Icon name="image" />The figure is not there any more</>}</div>}
+			{node.caption && <figcaption class="foot">{String(node.caption)}</figcaption>}
+		</figure>
+	);
+});
+
+function Progress({ node }: { node: Node }) {
+	const v = typeof node.value === 'number' ? Math.max(0, Math.min(1, node.value)) : null;
+	return (
+		<div class="progress"><span>{String(node.text ?? '')}</span>
+			<div class="track" role="progressbar" aria-label={String(node.text ?? 'Progress')} aria-valuenow={v === null ? undefined : Math.round(v * 100)} aria-valuemin={0} aria-valuemax={100}><i style={{ width: `${(v ?? 0.3) * 100}%` }} /></div>
+		</div>
+	);
+}
+
+export function ErrorCard({ node }: { node: Node }) {
+	return (
+		<div class="error" role="alert">
+			<Icon name="warn" />
+			<div class="error-text">
+				<strong>{node.line ? `Line ${String(node.line)}: ` : ''}{String(node.title ?? 'Error').slice(0, 500)}</strong>
+				{node.text && <pre>{String(node.text).slice(0, 5000)}</pre>}
+			</div>
+			<button type="button" class="push" onClick={() => app.session.again()}>Try again</button>
+		</div>
+	);
+}
