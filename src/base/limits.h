@@ -36,6 +36,9 @@
 #define LIMIT_JSON_DEPTH 64
 /* Answers that a client has not read yet; above it no further request is taken from it. */
 #define LIMIT_MCP_OUT_QUEUE (4 * MIB)
+/* What a client calls a request, its progress, or a version: it is echoed, in errors as well, and
+ * so must fit any answer. Clients use counters and UUIDs. */
+#define LIMIT_MCP_ID 1024
 /* Requests in flight per connection; a client that sends more is answered "too many". */
 #define LIMIT_MCP_INFLIGHT 128
 /* subscriptions/listen at once on a connection; a client needs one. */

@@ -58,7 +58,8 @@ bool jsonrpc_too_deep(const char *p, size_t n, unsigned max)
 
 static bool id_ok(const json_t *id)
 {
-	return json_is_string(id) || json_is_integer(id);
+	return (json_is_string(id) && json_string_length(id) <= LIMIT_MCP_ID) ||
+	       json_is_integer(id);
 }
 
 static int parse_failed(const json_error_t *je, struct jsonrpc_error *ret_error)
@@ -96,7 +97,7 @@ static const char *classify(json_t *root, struct jsonrpc_msg *m)
 		strlen(json_string_value(method)) != json_string_length(method))
 		return "member method must be a string";
 	if (id && !id_ok(id))
-		return "member id must be a string or an integer";
+		return "member id must be an integer or a string of at most 1024 bytes";
 	if (params && !json_is_object(params))
 		return "member params must be an object";
 	m->kind = id ? JSONRPC_REQUEST : JSONRPC_NOTIFICATION;

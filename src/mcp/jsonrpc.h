@@ -19,7 +19,7 @@ enum jsonrpc_kind { JSONRPC_REQUEST, JSONRPC_NOTIFICATION, JSONRPC_RESPONSE };
 struct jsonrpc_msg {
 	enum jsonrpc_kind kind;
 	json_t *root;       /* owns everything below */
-	json_t *id;         /* string or integer; NULL: a notification */
+	json_t *id;         /* string (LIMIT_MCP_ID) or integer; NULL: a notification */
 	const char *method; /* NULL: a response */
 	json_t *params;     /* an object, or NULL where there is none */
 };

@@ -1,9 +1,11 @@
 /* protocol.c: see protocol.h. */
 #include "mcp/protocol.h"
-#include "mcp/build.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "base/limits.h"
+#include "mcp/build.h"
 
 #define MODERN_VERSION "2026-07-28"
 #define META           "io.modelcontextprotocol/"
@@ -57,14 +59,15 @@ int mcp_envelope_read(const char *method, const json_t *params, struct mcp_envel
 			ret_error, JSONRPC_INVALID_PARAMS, "params._meta must be an object");
 		return -EINVAL;
 	}
-	if (json_is_string(token) || json_is_integer(token))
+	if (json_is_integer(token) ||
+		(json_is_string(token) && json_string_length(token) <= LIMIT_MCP_ID))
 		ret->progress_token = token;
 	if (!version && strcmp(method, "server/discover") != 0)
 		return 0;
 
-	if (!json_is_string(version)) {
+	if (!json_is_string(version) || json_string_length(version) > LIMIT_MCP_ID) {
 		jsonrpc_error_set(ret_error, JSONRPC_INVALID_PARAMS,
-			"params._meta[\"" META "protocolVersion\"] is missing or no string");
+			"params._meta[\"" META "protocolVersion\"] is missing or no version");
 		return -EINVAL;
 	}
 	if (strcmp(json_string_value(version), MODERN_VERSION) != 0)

@@ -12,7 +12,7 @@
 
 struct mcp_envelope {
 	bool modern;            /* params._meta names a protocol version */
-	json_t *progress_token; /* borrowed: string or integer; NULL: no progress wanted */
+	json_t *progress_token; /* borrowed: string or integer; NULL: none wanted */
 	/* modern alone; borrowed */
 	json_t *capabilities;  /* of the client: an object */
 	const char *log_level; /* NULL: no log messages wanted */

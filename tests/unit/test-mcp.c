@@ -268,6 +268,40 @@ static void nothing_is_said_to_nobody(void **state)
 	assert_true(json_is_null(json_object_get(answer, "id")));
 }
 
+/* A message in which @ stands for a string of n bytes. */
+static const json_t *ask_long(const char *message, size_t n)
+{
+	const char *at = strchr(message, '@');
+	char *text = xmalloc(strlen(message) + n + 1);
+	size_t before = (size_t)(at - message);
+	memcpy(text, message, before);
+	memset(text + before, 'A', n);
+	memcpy(text + before + n, at + 1, strlen(at));
+	const json_t *a = ask(text);
+	free(text);
+	return a;
+}
+
+static void what_is_echoed_is_short(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {1024, 1025, 890 * 1000, 2 * MIB};
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		bool fits = sizes[i] <= 1024;
+		const json_t *a = ask_long(
+			"{\"jsonrpc\":\"2.0\",\"id\":\"@\",\"method\":\"ping\"}", sizes[i]);
+		assert_int_equal(json_object_get(a, "result") != NULL, fits);
+		assert_int_equal(json_is_null(json_object_get(a, "id")), !fits);
+		a = ask_long("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\","
+			     "\"params\":{\"_meta\":{"
+			     "\"io.modelcontextprotocol/protocolVersion\":\"@\"}}}",
+			sizes[i]);
+		assert_int_equal(
+			json_integer_value(json_object_get(json_object_get(a, "error"), "code")),
+			fits ? -32022 : -32602);
+	}
+}
+
 static void ranges(void **state)
 {
 	(void)state;
@@ -298,6 +332,7 @@ int main(void)
 		cmocka_unit_test(resources_not_found),
 		cmocka_unit_test(tool_errors),
 		cmocka_unit_test(nothing_is_said_to_nobody),
+		cmocka_unit_test(what_is_echoed_is_short),
 		cmocka_unit_test(ranges),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
