@@ -24,7 +24,7 @@ struct mcp_server {
 	struct rates *rates;
 	struct list asking;       /* calls that wait for their client: callask.c */
 	uint8_t ask_key[ASK_KEY]; /* of this server: ask.h */
-	json_t *tools;            /* result of tools/list; made on first need */
+	struct buf tools[2];      /* the result of tools/list, encoded for each era on first need */
 	uv_timer_t ticker;
 };
 

@@ -24,6 +24,8 @@
 
 /* How often calls are asked whether their client is due some news. */
 #define TICK_MS 1000
+/* For how long clients may keep what does not change while the server runs. */
+#define LIST_TTL_MS (3600 * 1000)
 
 /* ---- sending ---- */
 
@@ -142,7 +144,7 @@ static json_t *do_initialize(const struct request *r)
 static json_t *do_discover(const struct request *r)
 {
 	json_t *result = mcp_discover_result(r->conn->server->offer);
-	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
+	mcp_result_cache(result, r->modern, LIST_TTL_MS, "public");
 	return result;
 }
 
@@ -165,25 +167,9 @@ static json_t *do_set_level(const struct request *r)
 	return json_object();
 }
 
-static json_t *do_tools_list(const struct request *r)
-{
-	struct mcp_server *s = r->conn->server;
-	const char *cursor = json_string_value(json_object_get(r->params, "cursor"));
-	if (cursor && *cursor) {
-		jsonrpc_error_set(r->error, JSONRPC_INVALID_PARAMS,
-			"params.cursor is not one that this server gave: the list has one page");
-		return NULL;
-	}
-	if (!s->tools)
-		s->tools = tools_list(s->offer);
-	json_t *result = json_copy(s->tools);
-	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
-	return result;
-}
-
 static json_t *public_list(const struct request *r, json_t *result)
 {
-	mcp_result_cache(result, r->modern, 3600 * 1000, "public");
+	mcp_result_cache(result, r->modern, LIST_TTL_MS, "public");
 	return result;
 }
 
@@ -261,6 +247,40 @@ static void start_call(struct mcp_conn *c, const struct mcp_message *message,
 	call_start(c, message, m, envelope);
 }
 
+/* The list is the same for every request, and clients ask for it all the time: it is made once. */
+static const struct buf *tools_text(struct mcp_server *s, bool modern)
+{
+	struct buf *text = &s->tools[modern];
+	if (text->len > 0)
+		return text;
+	json_t *list = tools_list(s->offer);
+	mcp_result_cache(list, modern, LIST_TTL_MS, "public");
+	mcp_result_finish(s->offer, list, modern);
+	buf_init(text, LIMIT_MCP_RESULT);
+	CHECK(jsonrpc_encode(list, text) == 0);
+	json_decref(list);
+	return text;
+}
+
+static void list_tools(struct mcp_conn *c, const struct mcp_message *message,
+	const struct jsonrpc_msg *m, const struct mcp_envelope *envelope)
+{
+	const char *cursor = json_string_value(json_object_get(m->params, "cursor"));
+	if (cursor && *cursor) {
+		struct jsonrpc_error e = {.id = json_incref(m->id)};
+		jsonrpc_error_set(&e, JSONRPC_INVALID_PARAMS,
+			"params.cursor is not one that this server gave: the list has one page");
+		conn_error(c, message->number, &e);
+		return;
+	}
+	const struct buf *text = tools_text(c->server, envelope->modern);
+	_cleanup_free_ char *id = json_dumps(m->id, JSON_ENCODE_ANY);
+	_cleanup_buf_ struct buf out = BUF_INIT(text->len + 8 * LIMIT_MCP_ID);
+	CHECK(buf_printf(&out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":", id) == 0 &&
+		buf_append(&out, text->data, text->len) == 0 && buf_append_str(&out, "}") == 0);
+	c->transport->send(c->transport, message->number, (const char *)out.data, out.len);
+}
+
 /* ---- methods ---- */
 
 enum { LEGACY = 1, MODERN = 2, BOTH = LEGACY | MODERN };
@@ -293,7 +313,7 @@ static const struct method {
 	{"resources/unsubscribe", LEGACY, .run = do_nothing},
 	{"server/discover", MODERN, .run = do_discover},
 	{"subscriptions/listen", MODERN, .start = listen_start, .offered = has_changes},
-	{"tools/list", BOTH, .run = do_tools_list},
+	{"tools/list", BOTH, .start = list_tools},
 	{"prompts/list", BOTH, .run = do_prompts_list},
 	{"prompts/get", BOTH, .run = do_prompts_get, .offered = has_prompts},
 	{"completion/complete", BOTH, .run = do_complete, .offered = has_prompts},
@@ -366,10 +386,8 @@ static void on_response(struct mcp_conn *c, uint64_t number, const struct jsonrp
 
 void mcp_server_changed(struct mcp_server *s, enum mcp_list list)
 {
-	if (list == MCP_TOOLS) {
-		json_decref(s->tools);
-		s->tools = NULL;
-	}
+	for (size_t i = 0; list == MCP_TOOLS && i < ARRAY_SIZE(s->tools); i++)
+		buf_done(&s->tools[i]);
 	listen_changed(s, list);
 }
 
@@ -473,7 +491,8 @@ void mcp_server_close(struct mcp_server *s)
 	follow_drop_all(s);
 	idempotency_free(s->keys);
 	rates_free(s->rates);
-	json_decref(s->tools);
+	for (size_t i = 0; i < ARRAY_SIZE(s->tools); i++)
+		buf_done(&s->tools[i]);
 	uv_close((uv_handle_t *)&s->ticker, on_ticker_closed);
 }
 
