@@ -11,6 +11,8 @@ import time
 
 ID = re.compile(r"\b([sjox])-[0-9a-f]{32}\b")
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+# Each place of a test may have a user of its own.
+PRINCIPAL = re.compile(r"\buid([:-])\d+(?:-[0-9a-f]{16})?\b")
 SHELF = re.compile(r"/\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\.\d{3}_[0-9a-f]{8}/")
 
 
@@ -30,6 +32,7 @@ def normal_text(text, names, top):
     text = ID.sub(names, text)
     text = STAMP.sub("TIME", text)
     text = text.replace(top, "TOP")
+    text = PRINCIPAL.sub(r"uid\1N", text)
     text = SHELF.sub("/SHELF/", text)
     text = re.sub(r"\b\d+(?:\.\d+)? (?:ms|s)\b", "DURATION", text)
     return text

@@ -5,7 +5,7 @@ sends and receives, and ends it at one of them; the front then starts another. E
 that nobody disturbed: answers, audit log, and nothing left behind.
 
   SCB_CRASH=NAME[,NAME…]  scenarios (scenarios.py); all
-  SCB_CRASH_EVERY=N       only every N-th step; 1
+  SCB_CRASH_EVERY=N       only every N-th step; 1; 0: none
   SCB_CRASH_CHANCE=N      so many runs in which a broker is killed at a random moment, and its successor too
 """
 import concurrent.futures
@@ -156,8 +156,8 @@ def at_steps(calm, by_byte):
     """Every step; one byte at a time these are the same ones, each many times over: a sample of them."""
     steps = calm.steps()
     numbers = range(1, len(steps) + 1, EVERY)
-    if by_byte and len(numbers) > SAMPLE:
-        numbers = sorted(random.Random(1).sample(numbers, SAMPLE))
+    if by_byte and len(numbers) > SAMPLE // EVERY:
+        numbers = sorted(random.Random(1).sample(numbers, max(1, SAMPLE // EVERY)))
     faults = []
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         for n, fault in zip(numbers, pool.map(lambda n: attempt(calm, kill=n, by_byte=by_byte), numbers)):
@@ -182,7 +182,7 @@ def main():
     harness._become()
     results = []
     for name in WANTED:
-        for by_byte in (False, True):
+        for by_byte in (False, True) if EVERY else ():
             calm = Day(name, by_byte=by_byte).play()
             kind = ", one byte at a time" if by_byte else ""
             runs, steps, faults = at_steps(calm, by_byte)

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
-"""soak.py [mix|cycles|output]: what only shows after a while: memory, descriptors, what is left.
+"""soak.py [mix|cycles|output|sessions|steps|chance]: what only shows after a while or in numbers: memory,
+descriptors, what is left.
 
   mix     calls of every kind on several sessions at once, for SOAK_MINUTES (2); SOAK_SEED repeats one
   cycles  SOAK_CYCLES (1,000) sandboxes made and destroyed, every tenth with a kernel
   output  one job that prints SOAK_GIB (10)
+  sessions  SOAK_SESSIONS (1,000) live at once, each with a kernel that has pandas loaded; as root
+  steps   brokers killed at every step of a client's day, for each provider, as root and as a user
+  chance  brokers killed at random moments of it, SOAK_CHANCE (300) times
 
 Exit status 0 where all held. Run by `make soak`.
 """
@@ -11,6 +15,7 @@ import collections
 import glob
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -50,9 +55,9 @@ def descriptors(pid):
 class Site:
     """A broker and what it was like before anything was asked of it."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, **env):
         self.place = Place()
-        self.client = self.place.serve(*arguments)
+        self.client = self.place.serve(*arguments, **env)
         self.client.initialize()
         self.broker = broker_of(self.place)
         self._sending = threading.Lock()
@@ -299,8 +304,99 @@ def output():
     site.end()
 
 
+# ---- many sessions ----
+
+# design: 1,000 live sessions in 8 GiB, the broker with them in 24 MiB.
+PER_SESSION = 8 * 1024 * MIB / 1000
+BROKER = 24 * MIB
+SHARED_BY = 200  # what all have in common is not to be seen in the share of fewer
+FIRST_UID = 70000
+
+
+def lines_of(path, names):
+    """The sum of these lines of a file of /proc, in bytes."""
+    try:
+        with open(path) as f:
+            return sum(int(line.split()[1]) * 1024 for line in f if line.split(":")[0] in names)
+    except OSError:  # it has ended
+        return 0
+
+
+def memory_of(uids):
+    """What the processes of these uids have: their part of what is shared, and page tables."""
+    parts = collections.Counter()
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and os.stat("/proc/" + entry).st_uid in uids:
+                parts["processes"] += 1
+                parts["memory"] += lines_of(f"/proc/{entry}/smaps_rollup", ("Pss",))
+                parts["page tables"] += lines_of(f"/proc/{entry}/status", ("VmPTE",))
+        except OSError:
+            pass
+    return parts
+
+
+def sessions():
+    if os.geteuid() != 0:
+        raise SystemExit("soak: a thousand sandboxes need as many uids: run this as root")
+    n = int(os.environ.get("SOAK_SESSIONS", "1000"))
+    uids = range(FIRST_UID, FIRST_UID + n + 8)
+    site = Site("--limit", "pool=1", "--limit", f"sessions={n}", "--limit", f"sessions_principal={n}",
+                "--limit", "idle_ttl_s=86000", SCB_UID_RANGE=f"{uids[0]}-{uids[-1]}")
+    available = lines_of("/proc/meminfo", ("MemAvailable",))
+    began = time.monotonic()
+    handles = []
+    for i in range(n):
+        handles.append(site.open())
+        r = site.tool("run_code", session=handles[-1], code=f"import pandas as pd; x = {i}; int(pd.Series([x]).sum())")
+        if r.status != "done" or r.exitCode != 0:
+            fault(f"session {i}: {r}")
+    took = time.monotonic() - began
+    available -= lines_of("/proc/meminfo", ("MemAvailable",))
+    parts = memory_of(uids)
+    used = parts["memory"] + parts["page tables"]
+    resident = lines_of(f"/proc/{site.broker}/status", ("VmRSS",))
+    print(f"soak: {n} live sessions, each opened and its first pandas result given in {1000 * took / n:.1f} ms\n"
+          f"{parts['processes']} processes with {parts['memory'] / MIB:.0f} MiB and {parts['page tables'] / MIB:.0f} MiB "
+          f"of page tables, {used / n / MIB:.2f} MiB a session; the machine has {available / MIB:.0f} MiB less\n"
+          f"the broker is resident with {resident / MIB:.1f} MiB", flush=True)
+    if n >= SHARED_BY and used > n * PER_SESSION:
+        fault(f"more than {PER_SESSION / MIB:.2f} MiB a session")
+    if resident > BROKER:
+        fault(f"the broker has more than {BROKER // MIB} MiB")
+    for i, handle in enumerate(handles):
+        r = site.tool("run_code", session=handle, code="x")
+        if (r.results or [{}])[0].get("mime", {}).get("text/plain") != str(i):
+            fault(f"session {i} does not know its x: {r}")
+    for handle in handles:
+        site.close(handle)
+    site.check(BROKER)
+    site.end()
+
+
+# ---- killed brokers: tests/crash ----
+
+def crash(variants, **env):
+    program = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "crash", "test_crash.py")
+    for provider, mode in variants:
+        print(f"# {provider}-{mode}", flush=True)
+        done = subprocess.run([sys.executable, program],
+                              env={**os.environ, "SCB_PROVIDER": provider, "SCB_MODE": mode, **env})
+        if done.returncode != 0:
+            fault(f"tests/crash, {provider}-{mode}")
+
+
+def steps():
+    crash([(provider, mode) for provider in ("bubblewrap", "local") for mode in ("root", "user")])
+
+
+def chance():
+    crash([("bubblewrap", "root" if os.geteuid() == 0 else "user")], SCB_CRASH_EVERY="0",
+          SCB_CRASH_CHANCE=os.environ.get("SOAK_CHANCE", "300"))
+
+
 def main():
-    kinds = {"mix": mix, "cycles": cycles, "output": output}
+    kinds = {"mix": mix, "cycles": cycles, "output": output, "sessions": sessions, "steps": steps, "chance": chance}
     wanted = sys.argv[1] if len(sys.argv) > 1 else "mix"
     if wanted not in kinds:
         raise SystemExit(f"soak: there are {', '.join(kinds)}")
