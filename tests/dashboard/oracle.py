@@ -1,0 +1,172 @@
+"""Dashboards in this process, and the oracle: a fork in which the whole script runs afresh, from the
+namespace, random state and session_state that the event began with, with the present control values."""
+
+import io
+import json
+import os
+import sys
+import types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [os.path.join(ROOT, "kernels", "python"), os.path.join(ROOT, "tests")]
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+from scb_dash import engine, service  # noqa: E402
+
+KEY = "d-00000000fuzz"
+
+
+class InProcess:
+    """What a Service needs of a kernel."""
+
+    def __init__(self):
+        self.module = types.ModuleType("__main__")
+        self.namespace = vars(self.module)
+        self.emitted = []
+
+    def emit(self, mimes, **more):
+        self.emitted.append(mimes)
+
+    def run_coroutine(self, coroutine):
+        import asyncio
+
+        return asyncio.run(coroutine)
+
+
+class Board:
+    """A dashboard, and its tree kept by patches."""
+
+    def __init__(self, code, prepare=""):
+        self.kernel = InProcess()
+        exec(prepare, self.kernel.namespace)
+        self.service = service.Service(self.kernel)
+        self.request(op="new", id=KEY, code=code)
+        self.tree = self._last("tree+json")
+
+    @property
+    def board(self):
+        return self.service.boards[KEY]
+
+    @property
+    def engine(self):
+        return self.board.engine
+
+    def request(self, **request):
+        self.kernel.emitted.clear()
+        out = sys.stdout
+        sys.stdout = io.StringIO()
+        try:
+            self.service.answer(json.dumps(request))
+        finally:
+            sys.stdout = out
+
+    def _all(self, kind):
+        return [json.loads(data) for mimes in self.kernel.emitted for mime, data in mimes if mime.endswith(kind)]
+
+    def _last(self, kind):
+        return self._all(kind)[-1]
+
+    def event(self, kind, **event):
+        from scb_dash import wire
+
+        self.request(op="event", id=KEY, event={"type": kind, **event})
+        for patch in self._all("patch+json"):
+            assert patch["from"] == self.tree["rev"], patch
+            wire.apply(self.tree["tree"], patch)
+            self.tree.update({k: patch[k] for k in ("rev", "status", "notes", "title")})
+        return patch
+
+    def set(self, **values):
+        return self.event("set", values=values)
+
+    def edit(self, code):
+        self.request(op="edit", id=KEY, code=code)
+        self.tree = self._last("tree+json")
+
+    def metric(self, label):
+        for node in _walk(self.tree["tree"]):
+            if node["t"] == "metric" and node["label"] == label:
+                return node.get("value", node.get("text"))
+        raise AssertionError(f"no metric {label!r}")
+
+    def nodes(self, t):
+        return [n for n in _walk(self.tree["tree"]) if n["t"] == t]
+
+
+def _walk(nodes):
+    for node in nodes:
+        yield node
+        if isinstance(node.get("of"), list):
+            yield from _walk(node["of"])
+
+
+def comparable(tree):
+    """A tree without what may differ: the ids of nodes, which a fresh run numbers anew."""
+    def one(node):
+        node = {k: v for k, v in node.items() if k not in ("id", "ref") or node["t"] in ("slider", "select")}
+        if isinstance(node.get("of"), list):
+            node["of"] = [one(child) for child in node["of"]]
+        return node
+
+    return json.dumps([one(node) for node in tree["tree"]], sort_keys=True)
+
+
+def fresh(board, base, state=None):
+    """The tree of a whole run in a fork: base is the namespace it begins with."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            text = json.dumps(_fresh_here(board, base, state))
+        except BaseException as error:
+            text = json.dumps({"failed": repr(error)})
+        with os.fdopen(writer, "w") as out:
+            out.write(text)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        text = answer.read()
+    os.waitpid(pid, 0)
+    return json.loads(text)
+
+
+def _fresh_here(board, base, state):
+    old = board.board
+    source = old.engine.script.source
+    kernel = board.kernel
+    kernel.namespace.clear()
+    kernel.namespace.update(base)
+    chance = old.engine.base_random
+    engine._set_random(chance)
+    for manager in list(old.figures.managers):
+        old.figures.rewind(manager)
+    kernel.emitted.clear()
+    sys.stdout = io.StringIO()
+    from scb_dash import board as boards
+
+    new = boards.Board(KEY, board.service)
+    new.engine = engine.Engine(new, kernel)
+    new.engine.base_random = chance
+    new.controls.raw = dict(old.controls.raw)
+    new.controls.known, new.controls.last = {}, {}
+    new.state._values = state if state is not None else {}
+    new.clicked = None
+    new.given_title = old.given_title
+    board.service.boards[KEY] = new
+    new.engine.load(source, service.Steps(new, lambda one: None))
+    new.advance("error" if new.error else "ok")
+    return new.whole()
+
+
+def check(board, base, state=None):
+    """Raises AssertionError where the dashboard shows something else than a fresh run."""
+    wanted = fresh(board, base, state)
+    assert "failed" not in wanted, wanted
+    got, want = comparable(board.tree), comparable(wanted)
+    if got != want:
+        raise AssertionError(f"shown:  {got}\nfresh:  {want}")
+
+
+def base_namespace():
+    return {"__name__": "__main__", "__builtins__": __builtins__}
