@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import oracle  # noqa: E402
 
 HEAD = """import random
+import strangelib
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -74,7 +75,7 @@ TEMPLATES = (
     "{l}[:] = [{k}]", "{l}.clear()", "t = ({l}, {s})\nt[0].append({k})", "from operator import setitem\nsetitem({l}, 0, {k}) if {l} else None",
     "ser = {f}['b']", "ser = df['a']\nser[0] = {k}", "rows = [{{'v': i}} for i in range(3)]\nfor r in rows:\n    r['v'] *= {k}",
     "{s} = 5 if {k} < 10 else 6\n", "w = min({k}, 0)\n{l}.append(w)", "{f} = df.query('a > @{s} - @k0')", "for {s} in range(3):\n    pass",
-    "del {l}[:1]", "with_k = {k}\nglobals_read = with_k + {s}", "try:\n    {s} = {l}[{k}]\nexcept IndexError:\n    {s} = -1",
+    "strangelib.touch({f}, {k})", "strangelib.hide({l}, {k})", "del {l}[:1]", "with_k = {k}\nglobals_read = with_k + {s}", "try:\n    {s} = {l}[{k}]\nexcept IndexError:\n    {s} = -1",
 )
 SHOW = (
     "st.metric('l{i}', str({l}))", "st.metric('s{i}', {s})", "st.metric('f{i}', str({f}.to_dict('list')))",

@@ -6,7 +6,9 @@ import json
 import os
 import sys
 import types
+import warnings
 
+warnings.simplefilter("ignore")
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(ROOT, "kernels", "python"), os.path.join(ROOT, "tests")]
@@ -15,6 +17,17 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 from scb_dash import engine, service  # noqa: E402
 
 KEY = "d-00000000fuzz"
+
+
+def _strange_library():
+    """A module of which the engine knows nothing: it changes what it is given."""
+    module = types.ModuleType("strangelib")
+    exec("def touch(frame, v):\n    frame['a'] = frame['a'] + v\n"
+         "def hide(items, v):\n    list.append(items, v)\n", vars(module))
+    sys.modules["strangelib"] = module
+
+
+_strange_library()
 
 
 class InProcess:

@@ -15,10 +15,9 @@ _LEVELS = ("success", "info", "warning", "error")
 class Api(ControlFunctions, DataFunctions):
     """place: the container's id, or None for where the script stands."""
 
-    def __init__(self, service, place=None, board=None):
+    def __init__(self, service, place=None):
         self._service = service
         self.place = place
-        self._board = board
 
     @property
     def board(self):
@@ -29,10 +28,14 @@ class Api(ControlFunctions, DataFunctions):
 
     def method(self, container, name):
         """That function, putting what it shows into the container."""
-        function = getattr(Api(self._service, container._scb_id), name, None)
+        function = getattr(self.inside(container), name, None)
         if function is None or name in _NOT_FUNCTIONS:
             raise errors.unknown_name(name, names())
         return _forgiving(function)
+
+    def inside(self, container):
+        """These functions, putting what they show into the container."""
+        return Api(self._service, container._scb_id)
 
     def _put(self, node, text=None):
         self.board.put(node, self.place)
@@ -255,11 +258,14 @@ def _one_line(body):
     return " ".join(str(body).split())
 
 
-_NOT_FUNCTIONS = frozenset(("board", "place", "method", "session_state"))
+_NOT_FUNCTIONS = frozenset(("board", "place", "method", "inside", "put_chart", "session_state"))
 
 
 def names():
-    return sorted(name for name in dir(Api) if not name.startswith("_") and name not in ("board", "method"))
+    return sorted(
+        name for name in dir(Api) if not name.startswith("_")
+        and (name == "session_state" or name not in _NOT_FUNCTIONS)
+    )
 
 
 def _forgiving(function):

@@ -394,15 +394,23 @@ def histogram(spec, table, px, window, budget):
     label = _label(table.ys[0][1]) if len(table.ys) == 1 else None
     if label:
         node["x"]["label"] = label
-    node["s"] = [
-        {"n": str(n), "v": np.histogram(v[np.isfinite(v)], bins=edges)[0].tolist()} for n, v in series
-    ]
+    node["s"] = [{"n": str(n), "v": _counts(np, v[np.isfinite(v)], edges, spec)} for n, v in series]
     if len(series) > 1:
         node["stack"] = True
     missing = int(len(every) - len(every[np.isfinite(every)]))
     if missing:
         node["missing"] = missing
     return node
+
+
+def _counts(np, values, edges, spec):
+    """Counts between the edges. numpy sorts the values unless it is told that the edges are even."""
+    if spec.log_x or (spec.bins is not None and not isinstance(spec.bins, (int, np.integer))):
+        return np.histogram(values, bins=edges)[0].tolist()
+    ends = float(edges[0]), float(edges[-1])
+    if not np.isfinite(ends[1] - ends[0]):
+        return np.histogram(values, bins=edges)[0].tolist()
+    return np.histogram(values, bins=len(edges) - 1, range=ends)[0].tolist()
 
 
 def _edges(np, good, spec):

@@ -88,6 +88,14 @@ class Controls:
             found = [cid for cid in alive if self.known[cid]["label"].lower() == str(name).lower()]
         return found[0] if found else None
 
+    def hold(self, cid, value):
+        """Keeps a value set in a form until it is submitted."""
+        self.held[cid] = value
+
+    def held_of(self, form):
+        """What was set in a form; it is handed over once."""
+        return {cid: self.held.pop(cid) for cid in list(self.held) if self.forms.get(cid) == form}
+
     def set(self, cid, value):
         """Keeps what an event brought; True where it is new."""
         old = self.known[cid]["value"]

@@ -629,6 +629,8 @@ class Engine:
         """Puts objects back as they were before this unit. A mere reader gets the snapshot itself."""
         readers = {}
         for token, snapshot in restores.items():
+            if self.token(now.get(snapshot.name, ABSENT)) != token:
+                continue  # another object has its name by now
             record = self.records.get(unit.uid)
             mutates = record is not None and token in record.changed
             value = _copy_of(snapshot.copy) if mutates else snapshot.copy

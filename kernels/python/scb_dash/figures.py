@@ -2,6 +2,7 @@
 from one such place to the next, and is drawn anew as a whole."""
 
 import sys
+import weakref
 
 from . import frames, nodes
 
@@ -15,9 +16,15 @@ class Figures:
         self.board = board
         self.managers = {}  # segment: [manager]
         self.order = ["0"]
-        self.shown = set()  # ids of figures that the script showed itself
+        self.shown = weakref.WeakSet()  # figures that the script showed itself
         self._theirs = None
         self._show = None
+
+        def show(*args, **kwargs):  # a function: pyplot sets attributes of it
+            """Shows what is open, and closes it."""
+            self.show_open()
+
+        self._own_show = show
 
     # ---- around a run ----
 
@@ -51,7 +58,7 @@ class Figures:
         plt = sys.modules.get("matplotlib.pyplot")
         if plt is not None and self._show is None:
             _looks(plt)
-            self._show, plt.show = plt.show, self.show_open
+            self._show, plt.show = plt.show, self._own_show
 
     def collect(self, segment):
         """What the unit opened or closed."""
@@ -68,7 +75,7 @@ class Figures:
     def rewind(self, segment):
         """Its figures go: it is drawn anew."""
         for manager in self.managers.pop(segment, ()):
-            self.shown.discard(id(manager.canvas.figure))
+            self.shown.discard(manager.canvas.figure)
 
     def segment_of(self, value):
         figure = frames.figure_of(value)
@@ -80,14 +87,14 @@ class Figures:
     # ---- showing ----
 
     def was_shown(self, figure):
-        self.shown.add(id(figure))
+        self.shown.add(figure)
 
-    def show_open(self, *args, **kwargs):
-        """plt.show(): shows what is open, and closes it."""
+    def show_open(self):
+        """plt.show()"""
         gcf = _gcf()
         for manager in list(gcf.figs.values()) if gcf is not None else ():
             figure = manager.canvas.figure
-            if id(figure) not in self.shown and (figure.axes or figure.texts):
+            if figure not in self.shown and (figure.axes or figure.texts):
                 self.board.api.pyplot(figure)
             del gcf.figs[manager.num]
 
@@ -95,7 +102,7 @@ class Figures:
         """Figures that the script drew and did not show."""
         return [
             m.canvas.figure for segment in self.order for m in self.managers.get(segment, ())
-            if id(m.canvas.figure) not in self.shown and (m.canvas.figure.axes or m.canvas.figure.texts)
+            if m.canvas.figure not in self.shown and (m.canvas.figure.axes or m.canvas.figure.texts)
         ]
 
 
@@ -127,6 +134,6 @@ def end_part(board, figures):
     shown = board.begin("end", "")
     for figure in figures:
         board.api.pyplot(figure)
-        board.figures.shown.discard(id(figure))
+        board.figures.shown.discard(figure)
     board.shown = nodes.Shown()
     return shown

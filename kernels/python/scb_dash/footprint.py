@@ -158,6 +158,8 @@ class Footprint:
         if reach.drawings or reach.modules & {"matplotlib.pyplot", "seaborn", "pylab"}:
             return True
         attributes = e.attributes.union(*(f.attributes for f in self.function_effects))
+        if "pyplot" in attributes:
+            return True
         return bool(attributes & _PLOT_ATTRIBUTES) and any(
             kind_of(v) == FRAME for v in reach.objects.values())
 

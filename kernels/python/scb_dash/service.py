@@ -145,7 +145,10 @@ class Service:
         values = event.get("values")
         if not isinstance(values, dict) or not values:
             raise BadRequest("set needs values: {\"Year\": 2024}")
-        self._replay(one, event, engine.Cause(values=self._resolve(one, values)))
+        values = self._resolve(one, values)
+        for cid in [cid for cid in values if cid in one.controls.forms]:
+            one.controls.hold(cid, values.pop(cid))
+        self._replay(one, event, engine.Cause(values=values))
 
     def _event_click(self, one, event):
         cid = one.controls.find(event.get("id"), one.engine.controls_alive())

@@ -1,0 +1,298 @@
+"""Versioned replay against its oracle: kinds of script that people write, random programs, and engines
+with a rule turned off, which must be caught. Prints TAP."""
+
+import os
+import unittest
+
+import fuzz
+import oracle
+import tap
+from scb_dash.plan import Switches
+
+HEAD = "import pandas as pd, numpy as np\nimport streamlit as st\nk = st.slider('k', 0, 9, 3)\nj = st.slider('j', 0, 9, 4)\n"
+EVENTS = ({"k": 5}, {"j": 2}, {"k": 0, "j": 9}, {"k": 5}, {"k": 7}, {"j": 1})
+
+SCRIPTS = {
+    "load, filter, rebind": """
+df = pd.DataFrame({"a": range(10), "g": list("ababababab")})
+df = df[df.a >= k]
+df = df.groupby("g").sum().reset_index()
+df = df.sort_values("a", ascending=j % 2 == 0)
+st.metric("n", len(df)); st.table(df)
+""",
+    "columns in place": """
+df = pd.DataFrame({"y": range(5), "x": range(5)})
+df["z"] = df.y * k
+df["x"] += k
+df.loc[df.x > j, "y"] = -1
+st.metric("s", int(df.z.sum())); st.metric("x", int(df.x.sum())); st.metric("y", int(df.y.sum()))
+""",
+    "main and a cache": """
+@st.cache_data
+def load(n):
+    return pd.DataFrame({"v": range(n)})
+def main():
+    data = load(20)
+    top = data.tail(k + 1)
+    st.metric("top", int(top.v.sum()))
+    st.metric("all", int(data.v.sum()))
+main()
+""",
+    "columns and tabs": """
+a, b = st.columns(2)
+with a:
+    st.metric("one", k)
+    with st.expander("more"):
+        st.metric("two", k * j)
+with b:
+    st.metric("three", j)
+t1, t2 = st.tabs(["x", "y"])
+with t1:
+    st.line_chart(pd.DataFrame({"v": [k, j, k]}))
+t2.metric("four", k + j)
+""",
+    "pyplot": """
+import matplotlib.pyplot as plt
+fig, ax = plt.subplots()
+ax.plot([1, 2, k])
+ax.set_title(f"j is {j}")
+st.pyplot(fig)
+plt.figure()
+plt.plot([j, j])
+plt.title("second")
+st.pyplot()
+""",
+    "pyplot left open": """
+import matplotlib.pyplot as plt
+plt.plot([1, 2, k])
+plt.title("t")
+""",
+    "functions over globals": """
+rate = 2
+def price(v):
+    return v * rate + k
+st.metric("a", price(1))
+rate = j
+st.metric("b", price(1))
+""",
+    "a model": """
+class Model:
+    def fit(self, x, y):
+        self.w = float((x * y).sum())
+        return self
+    def predict(self, x):
+        return x * self.w
+x = np.arange(5); y = x * 2
+model = Model()
+model.fit(x, y)
+p = model.predict(x)
+st.metric("over", int((p > k * 10).sum()))
+model.fit(x, y + j)
+st.metric("w", model.w)
+""",
+    "lists in loops": """
+rows = []
+for i in range(k):
+    rows.append({"i": i, "v": i * j})
+for r in rows:
+    r["w"] = r["v"] + 1
+st.metric("n", len(rows)); st.metric("w", sum(r["w"] for r in rows))
+""",
+    "queries": """
+df = pd.DataFrame({"a": range(10)})
+limit = k + 1
+small = df.query("a < @limit")
+name = "small"
+st.metric("n", len(small)); st.metric("t", f"{k}/{j}")
+""",
+    "random numbers": """
+import random
+np.random.seed(j)
+a = np.random.rand()
+random.seed(1)
+b = random.random() + k
+rng = np.random.default_rng(7)
+c = rng.integers(100)
+d = rng.integers(100) + k
+st.metric("a", str(a)); st.metric("b", str(b)); st.metric("c", int(c)); st.metric("d", int(d)); st.metric("e", int(rng.integers(100)))
+""",
+    "branches": """
+if k > 4:
+    label = "high"
+    extra = j
+else:
+    label = "low"
+try:
+    value = 10 // (j - 1)
+except ZeroDivisionError:
+    value = None
+st.metric("label", label); st.metric("value", str(value)); st.metric("e", globals().get("extra", "none"))
+""",
+    "files": """
+import os, tempfile
+path = os.path.join(tempfile.gettempdir(), f"scb-replay-{os.getuid()}.csv")
+pd.DataFrame({"a": range(k + 1)}).to_csv(path, index=False)
+back = pd.read_csv(path)
+st.metric("n", len(back) + j)
+""",
+    "aliases": """
+df = pd.DataFrame({"a": [1, 2, 3]})
+other = df
+col = df["a"]
+other["b"] = k
+view = df[:2]
+st.metric("b", int(df.b.sum())); st.metric("v", len(view)); st.metric("c", int(col.sum()))
+box = {"df": df}
+box["df"]["c"] = j
+st.metric("cc", int(df.c.sum()))
+""",
+    "sqlite": """
+import sqlite3
+con = sqlite3.connect(":memory:")
+con.execute("create table t (v int)")
+con.executemany("insert into t values (?)", [(i,) for i in range(k)])
+n = con.execute("select count(*) from t where v >= ?", (j,)).fetchone()[0]
+st.metric("n", n)
+""",
+    "iterators and closures": """
+it = iter(range(100))
+first = next(it)
+skip = [next(it) for _ in range(k)]
+last = next(it)
+def counter():
+    n = 0
+    def more(v):
+        nonlocal n
+        n += v
+        return n
+    return more
+c = counter()
+c(1)
+got = c(j)
+gen = (i * k for i in range(3))
+st.metric("x", first + last); st.metric("c", got); st.metric("c2", c(1)); st.metric("g", sum(gen))
+""",
+    "global and classes": """
+total = 0
+def bump(v):
+    global total
+    total += v
+class Bag:
+    all = []
+    def __init__(self, v):
+        Bag.all.append(v)
+bump(k)
+bump(1)
+one, two = Bag(k), Bag(j)
+st.metric("t", total); st.metric("b", str(Bag.all)); st.metric("b2", len(two.all))
+""",
+    "exec and eval": """
+exec("made = k * 2")
+value = eval("made + j")
+st.metric("v", value)
+""",
+    "library functions that change arguments": """
+import heapq, bisect, random
+heap = [5, 3, 8]
+heapq.heapify(heap)
+heapq.heappush(heap, k)
+arr = np.arange(5)
+np.put(arr, [0], [j])
+np.copyto(arr[1:], k)
+order = [1, 2, 3]
+bisect.insort(order, k)
+st.metric("h", str(heap)); st.metric("a", str(arr.tolist())); st.metric("o", str(order))
+""",
+    "a mutator with equal inputs": """
+flag = k > 4
+items = [1]
+items.append(flag)
+if j > 3:
+    items.append(2)
+st.metric("n", str(items))
+def add(target, v):
+    target.setdefault("v", []).append(v)
+box = {}
+add(box, flag)
+add(box, j)
+st.metric("b", str(box))
+""",
+    "a library that nobody knows": """
+import strangelib
+df = pd.DataFrame({"a": [1, 2, 3]})
+strangelib.touch(df, k)
+strangelib.touch(df, j)
+st.metric("a", int(df.a.sum()))
+""",
+    "settings of a module": """
+pd.set_option("display.precision", 2 + k % 3)
+text = str(pd.Series([1.23456789]))
+st.metric("t", text)
+""",
+}
+
+
+class Scripts(unittest.TestCase):
+    """The kinds of script of the specification."""
+
+
+def _script_test(code):
+    def test(self):
+        board = oracle.Board(HEAD + code)
+        self.assertEqual(board.tree["status"], "ok", board.nodes("error"))
+        for values in EVENTS:
+            board.set(**values)
+            self.assertEqual(board.tree["status"], "ok", board.nodes("error"))
+            oracle.check(board, oracle.base_namespace())
+
+    return test
+
+
+for _name, _code in SCRIPTS.items():
+    setattr(Scripts, "test_" + _name.replace(" ", "_").replace(",", ""), _script_test(_code))
+
+
+class Random(unittest.TestCase):
+    def test_programs(self):
+        for seed in range(5000, 5000 + int(os.environ.get("SCB_FUZZ_PROGRAMS", "12"))):
+            fuzz.one(seed, 3)
+
+
+class Mutants(unittest.TestCase):
+    """An engine without one of its rules shows something wrong in these programs."""
+
+    def _caught(self, rule, programs=60):
+        setattr(Switches, rule, False)
+        try:
+            for seed in range(1, programs):
+                try:
+                    fuzz.one(seed, 3)
+                except fuzz.Wrong:
+                    return
+        finally:
+            setattr(Switches, rule, True)
+        self.fail(f"nothing noticed that {rule} was off")
+
+    def test_without_the_backward_rule(self):
+        self._caught("backward")
+
+    def test_without_rules_of_mutation(self):
+        self._caught("mutations")
+
+    def test_without_versions(self):
+        self._caught("versions")
+
+    def test_without_verification(self):
+        Switches.verify = False
+        try:
+            board = oracle.Board(HEAD + SCRIPTS["a library that nobody knows"])
+            with self.assertRaises(AssertionError):
+                for values in EVENTS:
+                    board.set(**values)
+                    oracle.check(board, oracle.base_namespace())
+        finally:
+            Switches.verify = True
+
+
+if __name__ == "__main__":
+    tap.main()
