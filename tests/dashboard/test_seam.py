@@ -25,8 +25,7 @@ class Seam(unittest.TestCase):
 
     def test_new_answers_tree_outline_and_text(self):
         board = self.board
-        board.set(K=3)
-        answer = board.load(CODE)  # an edit: the control keeps its value
+        answer = board.load(CODE, "new")
         self.assertEqual(board.tree["status"], "ok")
         self.assertEqual(board.metric("Twice"), 6)
         outline = answer.json("outline")

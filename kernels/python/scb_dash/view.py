@@ -55,13 +55,26 @@ def _sortable(np, series):
         return values, np.isnan(values)
     try:
         codes, _ = pd.factorize(series, sort=True)
-    except TypeError:
-        codes, uniques = pd.factorize(series.map(_sort_text), sort=True)
+    except Exception:  # lists have no hash, the year 9999 no nanoseconds
+        codes = _ranks(np, series)
     return codes, codes < 0
 
 
-def _sort_text(value):
-    return None if value is None or value != value else str(value)
+def _ranks(np, series):
+    """Ranks of objects as they compare with each other, or else as their texts do; -1: missing."""
+    values, missing = series.tolist(), series.isna().to_numpy()
+    rows = [i for i in range(len(values)) if not missing[i]]
+    try:
+        rows.sort(key=values.__getitem__)
+    except Exception:
+        values = [str(value) for value in values]
+        rows.sort(key=values.__getitem__)
+    ranks, rank, last = np.full(len(values), -1, np.int64), -1, None
+    for i in rows:
+        if rank < 0 or values[i] != last:
+            rank, last = rank + 1, values[i]
+        ranks[i] = rank
+    return ranks
 
 
 class View:
