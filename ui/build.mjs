@@ -11,7 +11,7 @@ const [out, version = '0'] = process.argv.slice(2);
 
 const common = { bundle: true, minify: true, write: false, target: ['chrome111', 'firefox113', 'safari16.4'], logLevel: 'warning', legalComments: 'none' };
 const js = await build({
-	...common, entryPoints: [join(here, 'src/main.tsx')], format: 'iife', jsx: 'automatic', jsxImportSource: 'preact', define: { VERSION: JSON.stringify(version) },
+	...common, entryPoints: [join(here, 'src/main.tsx')], format: 'iife', jsx: 'transform', jsxFactory: 'jsxNode', jsxFragment: 'jsxFragment', inject: [join(here, 'src/jsx.ts')], tsconfigRaw: '{}', define: { VERSION: JSON.stringify(version) },
 });
 const css = await build({
 	...common, stdin: { contents: ['style', 'controls', 'charts', 'table'].map((n) => `@import "./src/${n}.css";`).join('\n'), loader: 'css', resolveDir: here },

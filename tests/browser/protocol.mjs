@@ -80,9 +80,15 @@ export default {
 		assert.equal(events(app, 'open')[0].code, 'import scb');
 		assert.equal(events(app, 'open')[0].session, 's-9');
 	},
-	'boot: answers come as text alone': async (t) => {
-		const app = await startWith(t, (p, s) => ({ content: [{ type: 'text', text: JSON.stringify(s.answer(p).structuredContent) }] }));
+	'boot: the host drops structured content of every answer; they are asked for as text': async (t) => {
+		const app = await startWith(t, (p, s) => {
+			const r = s.answer(p);
+			return { content: p.arguments.plain ? [{ type: 'text', text: JSON.stringify(r.structuredContent) }] : r.content };
+		});
 		await app.frame.waitForSelector('.metric');
+		await slide(app, 9);
+		await until('the patch', async () => (await text(app, '.metric .value')) === '90');
+		assert.equal(events(app, 'set').length, 1);
 	},
 	'boot: a host without app-only tools': async (t) => {
 		const app = await startWith(t, (p, s) => {

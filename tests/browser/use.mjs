@@ -28,7 +28,7 @@ export default {
 		await sets(app, 'Range', () => f.getByLabel('Range, to').press('ArrowRight'), [20, 65]);
 		await sets(app, 'Size', () => f.locator('.select_slider input').press('ArrowRight'), 'L');
 		await sets(app, 'Number', () => by('Number').fill('7'), 7);
-		await sets(app, 'Day', () => by('Day').fill('2025-07-02'), '2025-07-02');
+		await sets(app, 'Day', () => f.locator('.control.date input').fill('2025-07-02'), '2025-07-02');
 		await sets(app, 'At', () => by('At').fill('09:15'), '09:15');
 		await sets(app, 'Checkbox', () => by('Checkbox').click(), false);
 		await sets(app, 'Toggle', () => by('Toggle').click(), false);

@@ -27,7 +27,7 @@ export function deltaText(m: Metric): { text: string; up: boolean; good: 'good' 
 	const asText = typeof d === 'string' ? d.trim() : num(Math.abs(d), m.dfmt ?? m.fmt, 'value');
 	const up = typeof d === 'string' ? !/^[-−]/.test(asText) : d >= 0;
 	const flat = typeof d === 'number' && d === 0;
-	const good = m.good === 'off' || flat ? '' : (m.good === 'down') !== up ? 'good' : 'bad';
+	const good = flat ? '' : m.good === 'up' ? 'good' : m.good === 'down' ? 'bad' : '';
 	const words = `${up ? 'up' : 'down'}${good ? (good === 'good' ? ', better' : ', worse') : ''}`;
 	return { text: asText.replace(/^[-−+]\s*/, ''), up, good, words };
 }

@@ -2,8 +2,8 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { app, canFullscreen, setDisplayMode } from './context';
-import { num } from './format';
-import { Icon } from './icons';
+import { count, num } from './format';
+import { Icon, IconButton } from './icons';
 import { ErrorCard, Nodes } from './layout';
 import { Markdown, Note } from './text';
 import { Node } from './wire';
@@ -12,7 +12,7 @@ export function App() {
 	const s = app.session;
 	const tree = s.tree;
 	if (s.phase === 'ready' && tree) return <Dashboard />;
-	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble && <Trouble />}</div>;
+	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble ? <Trouble /> : s.code !== null && <button type="button" class="push" onClick={() => s.again()}>Run again</button>}</div>;
 	if (s.phase === 'cancelled') return <div class="page"><Header /><Empty icon="x" text="Stopped before there was a result" /></div>;
 	if (s.phase === 'failed') return <div class="page"><Header />{s.trouble ? <Trouble /> : <Empty icon="none" text="There is no dashboard in this result" />}</div>;
 	return <Waiting />;
@@ -61,8 +61,8 @@ function Header() {
 					</span>
 				) : null}
 				{full
-					? <button type="button" class="icon" title="Leave full screen" onClick={() => setDisplayMode('inline')}><Icon name="shrink" /><span class="sr">Leave full screen</span></button>
-					: canFullscreen() && <button type="button" class="icon" title="Open full screen" onClick={() => setDisplayMode('fullscreen')}><Icon name="expand" /><span class="sr">Open full screen</span></button>}
+					? <IconButton name="shrink" label="Leave full screen" onClick={() => setDisplayMode('inline')} />
+					: canFullscreen() && <IconButton name="expand" label="Open full screen" onClick={() => setDisplayMode('fullscreen')} />}
 			</div>
 		</header>
 	);
@@ -115,7 +115,7 @@ function Notes({ notes }: { notes: string[] }) {
 	return (
 		<div class="notes">
 			{shown.map((n) => <Note level="info" text={n.slice(0, 1000)} />)}
-			{notes.length > 2 && <button type="button" class="link" onClick={() => setAll(!all)}>{all ? 'Fewer notes' : `${num(notes.length - 2)} more notes`}</button>}
+			{notes.length > 2 && <button type="button" class="link" onClick={() => setAll(!all)}>{all ? 'Fewer notes' : count(notes.length - 2, 'more note')}</button>}
 		</div>
 	);
 }

@@ -12,6 +12,20 @@ const PATHS: Record<string, string> = {
 	none: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12zM3.800 12.200l8.400-8.400', play: 'M5 3.500l7.500 4.500L5 12.500z', more: 'M3.500 8h.1M8 8h.1M12.500 8h.1', image: 'M2.500 3.500h11v9h-11zM2.500 11l3.500-3.500 3 3 2-2 2.500 2.500',
 };
 
+interface IconButtonProps {
+	name: string;
+	/** Its name, for those who point at it and those who listen. */
+	label: string;
+	onClick(): void;
+	class?: string;
+	disabled?: boolean;
+	'aria-pressed'?: boolean;
+	'aria-expanded'?: boolean;
+}
+export const IconButton = ({ name, label, class: more, ...rest }: IconButtonProps) => (
+	<button type="button" class={`icon${more ? ` ${more}` : ''}`} title={label} {...rest}><Icon name={name} /><span class="sr">{label}</span></button>
+);
+
 export const Icon = ({ name }: { name: string }) => (
 	<svg class="i" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d={PATHS[name] ?? ''} /></svg>
 );

@@ -17,8 +17,7 @@ export function MetricCard({ node }: { node: Metric }) {
 				<div class="below">
 					{d ? (
 						<span class={`delta ${d.good}`}>
-							<svg viewBox="0 0 8 6" width="8" height="6" aria-hidden="true"><path d={d.up ? 'M4 0 8 6H0z' : 'M4 6 0 0h8z'} fill="currentColor" /></svg>
-							<span class="sr">{d.words} </span>{d.text}
+							{node.delta !== 0 && <><svg viewBox="0 0 8 6" width="8" height="6" aria-hidden="true"><path d={d.up ? 'M4 0 8 6H0z' : 'M4 6 0 0h8z'} fill="currentColor" /></svg><span class="sr">{d.words} </span></>}{d.text}
 						</span>
 					) : <span />}
 					{points.length > 1 && <Spark v={points} />}

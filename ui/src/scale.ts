@@ -138,7 +138,7 @@ export interface TimeTicks {
 export function timeTicks(lo: number, hi: number, count: number, zone: string): TimeTicks {
 	const span = hi - lo;
 	if (!(span >= 0) || !Number.isFinite(span)) return { ticks: [], step: DAY };
-	const [step, size] = STEPS.find(([, ms]) => span / ms <= count) ?? STEPS[STEPS.length - 1]!;
+	const [step, size] = STEPS.find(([, ms]) => span / ms <= count + 0.4) ?? STEPS[STEPS.length - 1]!;
 	const walls: number[] = [];
 	const a = lo + offset(lo, zone);
 	const b = hi + offset(hi, zone);

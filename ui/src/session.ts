@@ -45,6 +45,8 @@ export class Session {
 	private settleTimer = 0;
 	private tool = 'dashboard_event';
 	private toolKnown = false;
+	/** The host drops structured content of answers: they come as text then. */
+	private plain = false;
 	private gone = false;
 
 	constructor(private host: Host, private changed: () => void) {}
@@ -138,9 +140,15 @@ export class Session {
 		this.loading.add(id);
 		this.changed();
 		try {
-			const result = await this.call({ ...event, seq, rev: this.tree?.rev });
+			const ask = () => this.call({ ...event, seq, rev: this.tree?.rev });
+			let result = await ask();
 			if (this.nodeSeq.get(id) !== seq) return;
-			const { patch, tree } = readAnswer(result);
+			let { patch, tree } = readAnswer(result);
+			if (!patch && !tree && !result?.isError && !this.plain) {
+				this.plain = true;
+				result = await ask();
+				({ patch, tree } = readAnswer(result));
+			}
 			const node = patch?.set?.[id];
 			if (isObject(node)) this.overlay.set(id, { ...node, id } as Node);
 			else if (tree) this.show(tree);
@@ -233,6 +241,9 @@ export class Session {
 			this.merge(patch);
 		} else if (result?.isError) {
 			throw new RpcError(0, readText(result) || 'The sandbox refused.');
+		} else if (!this.plain && event.type !== 'poll') {
+			this.plain = true;
+			this.queue.unshift({ type: 'open' });
 		} else if (event.type === 'open' && !this.tree) {
 			this.text = this.text || readText(result);
 			return this.fallBack();
@@ -299,7 +310,7 @@ export class Session {
 		const full = { ...event, px: { w: Math.round(width), dpr: Math.min(4, window.devicePixelRatio || 1) } };
 		// Without a handle the broker knows the dashboard by its code and session.
 		const args: any = this.id
-			? { dashboard: this.id, event: full }
+			? { dashboard: this.id, event: full, ...(this.plain ? { plain: true } : {}) }
 			: { event: { ...full, code: this.input?.code, session: this.input?.session } };
 		try {
 			const r = await this.host.request('tools/call', { name: this.tool, arguments: args });
@@ -315,9 +326,14 @@ export class Session {
 		return this.host.request('tools/call', { name: this.tool, arguments: args });
 	}
 
-	private async runAnew(): Promise<void> {
+	get code(): string | null {
 		const code = this.tree?.code ?? this.input?.code;
-		if (typeof code !== 'string') {
+		return typeof code === 'string' ? code : null;
+	}
+
+	private async runAnew(): Promise<void> {
+		const code = this.code;
+		if (code === null) {
 			this.trouble = 'The code is not known here any more. Ask for the dashboard again.';
 			return this.changed();
 		}

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { cell, count, isNumeric, num } from './format';
-import { Icon } from './icons';
+import { Icon, IconButton } from './icons';
 import { Cell, Col, Filter } from './wire';
 
 const GLYPH: Record<string, [string, string]> = {
@@ -31,7 +31,7 @@ export function Head({ col, sort, rows, onSort, onFilter }: HeadProps) {
 					{dir && <Icon name={dir === 'asc' ? 'asc' : 'desc'} />}
 					{dir && sort.length > 1 && <sup>{place + 1}</sup>}
 				</button>
-				<button type="button" class="icon col-filter" title={`Filter ${col.n}`} onClick={onFilter}><Icon name="filter" /><span class="sr">Filter {col.n}</span></button>
+				<IconButton class="col-filter" name="filter" label={`Filter ${col.n}`} onClick={onFilter} />
 			</span>
 			<Summary col={col} rows={rows} />
 		</th>
@@ -119,7 +119,7 @@ export function FilterPanel({ cols, start, close, add }: { cols: Col[]; start: s
 				: <input class="what" aria-label="Value" type={type} step="any" value={v} list="filter-known" onInput={(e) => setV(e.currentTarget.value)} />)}
 			{known.length > 0 && <datalist id="filter-known">{known.map((k) => <option value={k} />)}</datalist>}
 			<button type="submit" class="push">Filter</button>
-			<button type="button" class="icon" title="Close" onClick={close}><Icon name="x" /><span class="sr">Close</span></button>
+			<IconButton name="x" label="Close" onClick={close} />
 		</form>
 	);
 }

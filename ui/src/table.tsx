@@ -6,7 +6,7 @@ import { announce } from './a11y';
 import { app, pure } from './context';
 import { copyText, saveExport } from './download';
 import { cell, count, isNumeric, num } from './format';
-import { Icon } from './icons';
+import { Icon, IconButton } from './icons';
 import { FilterChips, FilterPanel, Head } from './table-head';
 import { isObject } from './state';
 import { useView } from './view';
@@ -20,6 +20,7 @@ interface Query {
 	sort: [string, string][];
 	filter: Filter[];
 	search: string;
+	/** The first column, where there are more than one answer holds; the sandbox calls them c0, c1 … */
 	cols?: number;
 }
 const EMPTY: Query = { sort: [], filter: [], search: '' };
@@ -46,7 +47,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	const ask = (q: Query, from: number) =>
 		app.session.fetchNode({
 			type: 'table', id, at: Math.floor(from / FETCH) * FETCH, n: Math.max(FETCH, size), sort: q.sort, filter: q.filter, search: q.search,
-			...(q.cols ? { cols: { at: q.cols, n: MAX_COLS } } : {}),
+			...(q.cols ? { cols: Array.from({ length: Math.min(MAX_COLS, (node.ncols ?? 0) - q.cols) }, (_, i) => `c${q.cols! + i}`) } : {}),
 		});
 	const change = (q: Partial<Query>) => {
 		const next = { ...query, ...q };
@@ -128,8 +129,8 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 								timer.current = window.setTimeout(() => change({ search }), TYPE_MS);
 							}} />
 					</span>
-					<button type="button" class="icon" title="Filter" aria-expanded={filtering !== null} onClick={() => setFiltering(filtering === null ? key(columns[0]?.c ?? { n: '', t: '' }) : null)}><Icon name="filter" /><span class="sr">Filter</span></button>
-					<button type="button" class="icon" title="Copy this page" onClick={copy}><Icon name="copy" /><span class="sr">Copy this page</span></button>
+					<IconButton name="filter" label="Filter" aria-expanded={filtering !== null} onClick={() => setFiltering(filtering === null ? key(columns[0]?.c ?? { n: '', t: '' }) : null)} />
+					<IconButton name="copy" label="Copy this page" onClick={copy} />
 					<ExportMenu save={save} />
 				</span>
 			</header>
@@ -176,7 +177,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 });
 
 const Step = ({ name, label, off, go }: { name: string; label: string; off: boolean; go(): void }) => (
-	<button type="button" class="icon" title={label} disabled={off} onClick={go}><Icon name={name} /><span class="sr">{label}</span></button>
+	<IconButton name={name} label={label} disabled={off} onClick={go} />
 );
 
 function Jump({ at, go }: { at: number; go(n: number): void }) {
@@ -214,7 +215,7 @@ function ExportMenu({ save }: { save(format: string): void }) {
 	};
 	return (
 		<span class="picker" ref={box} onKeyDown={(e) => e.key === 'Escape' && setOpen(false)}>
-			<button type="button" class="icon" title="Save all rows as a file" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="export" /><span class="sr">Save all rows as a file</span></button>
+			<IconButton name="export" label="Save all rows as a file" aria-expanded={open} onClick={() => setOpen(!open)} />
 			{open && (
 				<div class="panel menu">
 					<button type="button" onClick={() => pick('csv')}>CSV</button>

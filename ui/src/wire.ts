@@ -147,7 +147,7 @@ export interface Metric extends NodeBase {
 	delta?: number | string | null;
 	/** How the change is written, where not as the value. */
 	dfmt?: Fmt;
-	/** The direction that is good: up, down, or off. */
+	/** Whether the change is for the better (up), the worse (down), or neither (off). */
 	good?: string;
 	spark?: (number | null)[];
 	help?: string;

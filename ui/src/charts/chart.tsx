@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { announce, describe } from '../a11y';
 import { app, pure } from '../context';
 import { count, num } from '../format';
-import { Icon } from '../icons';
+import { Icon, IconButton } from '../icons';
 import { useView } from '../view';
 import { Chart } from '../wire';
 import { drawBars } from './bars';
@@ -59,9 +59,7 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 				{node.title && <figcaption>{node.title}</figcaption>}
 				<span class="side">
 					{zoom && <button type="button" class="chip" onClick={() => goTo(null)}><Icon name="zoom" />Reset zoom</button>}
-										<button type="button" class="icon quiet" aria-pressed={asTable} title={asTable ? 'Show chart' : 'Show data'} onClick={() => setAsTable(!asTable)}>
-						<Icon name={asTable ? 'chart' : 'rows'} /><span class="sr">{asTable ? 'Show chart' : 'Show data'}</span>
-					</button>
+										<IconButton class="quiet" name={asTable ? 'chart' : 'rows'} label={asTable ? 'Show chart' : 'Show data'} aria-pressed={asTable} onClick={() => setAsTable(!asTable)} />
 					{!zoom && node.of !== undefined && node.of > sent && <span class="muted">{count(node.of, 'point')}</span>}
 				</span>
 			</header>

@@ -120,12 +120,13 @@ const LINE = 15;
 export function valueAxis(range: [number, number], axis: Axis | undefined, from: number, to: number, zero: boolean, vertical: boolean) {
 	const size = Math.abs(to - from);
 	const log = !!axis?.log && range[0] > 0;
-	const count = Math.max(2, Math.floor(size / (vertical ? 44 : 64)));
+	const count = Math.max(2, Math.floor(size / (vertical ? 42 : 56)));
 	let [lo, hi] = range;
 	if (!log) {
 		if (zero) [lo, hi] = [Math.min(0, lo), Math.max(0, hi)];
 		if (lo === 0 && hi === 0) hi = 1;
-		[lo, hi] = niceRange(lo, hi, count);
+		// Finer than the ticks: an axis that ends near its data.
+		[lo, hi] = niceRange(lo, hi, count * 2);
 	} else if (lo === hi) [lo, hi] = [lo / 2, hi * 2];
 	const scale = (log ? logarithmic : linear)(lo, hi, from, to);
 	const values = log ? logTicks(lo, hi, count) : linearTicks(lo, hi, count);
@@ -144,7 +145,7 @@ function axisNumber(v: number, fmt: Fmt | undefined, all: number[]): string {
 export function alongAxis(range: [number, number], axis: Axis | undefined, from: number, to: number): { scale: Scale; ticks: Tick[] } {
 	const px = Math.abs(to - from);
 	if (axis?.t === 'time') {
-		const { ticks } = timeTicks(range[0], range[1], Math.max(2, Math.floor(px / 56)), zoneOf(axis.tz));
+		const { ticks } = timeTicks(range[0], range[1], Math.max(2, Math.floor(px / 48)), zoneOf(axis.tz));
 		const one = range[0] === range[1];
 		const scale = linear(one ? range[0] - 1 : range[0], one ? range[1] + 1 : range[1], from, to);
 		return { scale, ticks: one ? [{ v: range[0], text: timeText(range[0], axis.tz) }] : ticks };
