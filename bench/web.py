@@ -196,6 +196,9 @@ class Load:
 
 def _rows(bench, name, ours, peer, ratio=None):
     """ours, peer: (server, requests, whether its children count); peer may be None."""
+    for each in (ours, peer):  # what is compiled at run time is, by then
+        if each:
+            Load(bench, *each[:2], 16)
     for connections in (1, 16, 256):
         a = Load(bench, *ours[:2], connections, ours[2])
         b = Load(bench, *peer[:2], connections, peer[2]) if peer else None

@@ -326,6 +326,8 @@ static void advance(struct http_conn *c)
 	bool wanted = c->phase == HTTP_LINGERING || c->ahead.len < AHEAD_MAX;
 	if (c->ahead.len == 0)
 		buf_done(&c->ahead);
+	if (c->out.len == 0 && c->phase == HTTP_READING) /* an idle one holds nothing */
+		buf_done(&c->out);
 	if (wanted && !c->reading)
 		c->reading = uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) == 0;
 	else if (!wanted && c->reading && uv_read_stop((uv_stream_t *)&c->tcp) == 0)
