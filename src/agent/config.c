@@ -2,6 +2,7 @@
 #include "agent/config.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 
 /* The broker writes it; large only by BOOT_ENV. */
 #define CONFIG_BYTES (1 * MIB)
+
+#define FIRST_WORD_MS (60 * 1000)
 
 #define CONFIG_INIT                                                                                \
 	{                                                                                          \
@@ -71,6 +74,12 @@ static int get_u32(const struct tlv *t, uint32_t *ret)
 static int get_fd(const struct tlv *t, int *ret)
 {
 	uint64_t v;
+	if (t->n > 0 && t->p[0] == '/') { /* what cannot be opened is not known */
+		char *path = tlv_dup_str(t);
+		*ret = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+		free(path);
+		return 0;
+	}
 	if (tlv_get_u64(t, &v) < 0 || v > INT32_MAX)
 		return -EPROTO;
 	int r = fd_set_cloexec((int)v, true); /* fails where it is not open */
@@ -204,7 +213,9 @@ int config_read(int fd, bool ahead, struct config *c)
 	int r = 0;
 	size_t max = SIZE_MAX;
 	if (ahead) {
-		r = read_all(fd, &b, 4);
+		/* The broker died before it told anything: nobody else will. */
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		r = poll(&p, 1, FIRST_WORD_MS) == 1 ? read_all(fd, &b, 4) : -ETIMEDOUT;
 		max = b.len == 4 ? wire_get32(b.data) : 0;
 		buf_clear(&b);
 	}

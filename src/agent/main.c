@@ -57,11 +57,17 @@ static void on_down(void)
 	lease_link_down();
 }
 
+NORETURN static void on_closed(void)
+{
+	lease_end("no broker can reach it any more");
+}
+
 static const struct uplink_events link_events = {
 	.up = lease_link_up,
 	.down = on_down,
 	.frame = streams_frame,
 	.replaced = streams_close_all,
+	.closed = on_closed,
 	.drained = streams_writable,
 };
 

@@ -436,6 +436,8 @@ static void on_stream(struct source *s, uint32_t events)
 	ssize_t n = read(c->fd, c->in + c->in_len, INPUT_SIZE - c->in_len);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n == 0 && c->out_fd != c->fd) /* a pipe's other end comes never again */
+		self.events->closed();
 	if (n <= 0) { /* nobody is at the other end: until somebody is */
 		c->in_len = c->n_recent = 0;
 		stream_restart(c);

@@ -21,6 +21,7 @@ struct uplink_events {
 	/* A frame of the authenticated broker. False: it breaks the protocol. */
 	bool (*frame)(const struct frame *f);
 	void (*replaced)(void); /* the old link is gone; up() follows */
+	void (*closed)(void);   /* of two pipes, the one that brokers come by has ended */
 	void (*drained)(void);  /* uplink_room() has become greater than 0 again */
 };
 

@@ -101,6 +101,20 @@ static int numbers(struct buf *b, const struct boot *boot)
 		if (r < 0)
 			return r;
 	}
+	const struct {
+		uint16_t tag;
+		const char *path;
+	} paths[] = {
+		{BOOT_OOM_FD, boot->oom_path},
+		{BOOT_PIDS_EVENTS_FD, boot->pids_events_path},
+		{BOOT_MEMORY_FD, boot->memory_path},
+		{BOOT_PIDS_FD, boot->pids_path},
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		int r = paths[i].path ? tlv_str(b, paths[i].tag, paths[i].path) : 0;
+		if (r < 0)
+			return r;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(boot->hold_fds); i++) {
 		int fd = boot->hold_fds[i];
 		int r = fd < 0 ? 0 : tlv_u64(b, BOOT_HOLD_FD, (uint64_t)fd);

@@ -19,6 +19,8 @@ struct boot {
 	int hold_fds[2]; /* BOOT_HOLD_FD */
 	int lifeline_fd; /* BOOT_LIFELINE_FD */
 	int oom_fd, pids_events_fd, memory_fd, pids_fd;
+	/* The same four as paths inside the sandbox; NULL: none. */
+	const char *oom_path, *pids_events_path, *memory_path, *pids_path;
 	uint64_t memory_max, pids_max; /* 0: nothing bounds it */
 };
 

@@ -523,6 +523,26 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 	docker_capabilities(docker_facts(docker_endpoint(), &f, &err) < 0 ? &nothing : f, ret);
 }
 
+#define RUNSC_LINE                                                                                 \
+	"\"runtimes\": {\"runsc\": {\"path\": \"/usr/bin/runsc\", \"runtimeArgs\": "               \
+	"[\"--network=none\"]}}"
+
+/* What `scb doctor` says of a usable engine. */
+static void describe(const struct docker_facts *f, struct provider_probe *ret)
+{
+	const char *gvisor = "";
+	if (!f->runsc && !f->podman)
+		gvisor = " Stronger with gVisor: install runsc, put " RUNSC_LINE
+			 " into /etc/docker/daemon.json and restart the engine.";
+	else if (f->runsc && !f->runsc_no_net)
+		gvisor = " In /etc/docker/daemon.json runsc needs its own "
+			 "--network=none: " RUNSC_LINE;
+	(void)snprintf(ret->reason, sizeof(ret->reason),
+		"%s (API %s), image %.80s, %s. A restart of the engine ends its sandboxes%s.%s",
+		f->version, f->api, docker_image(), docker_gvisor(f) ? "gVisor" : "no gVisor",
+		f->live_restore ? ", live-restore or not" : "", gvisor);
+}
+
 static int probe(struct provider_probe *ret, struct err *err)
 {
 	const struct docker_facts *f;
@@ -533,7 +553,10 @@ static int probe(struct provider_probe *ret, struct err *err)
 		(void)snprintf(ret->reason, sizeof(ret->reason), "%s", why.text);
 		return 0;
 	}
-	return probe_hosted(&provider_docker, ret, err);
+	int r = probe_hosted(&provider_docker, ret, err);
+	if (r == 0 && ret->usable)
+		describe(f, ret);
+	return r;
 }
 
 const struct provider provider_docker = {

@@ -20,6 +20,10 @@
 #define SMALL_FIRST 60864U
 #define SMALL_COUNT 128U
 
+/* Of the agent itself, and its supervisors. */
+#define AGENT_RESERVE (48 * MIB)
+#define PIDS_RESERVE  16
+
 char *docker_name(const char *sandbox_id)
 {
 	return xasprintf("scb-%s", sandbox_id);
@@ -90,8 +94,8 @@ static unsigned choose_uid(const struct docker_facts *f)
 static json_t *host_config(const struct sandbox_spec *spec, const struct docker_facts *f)
 {
 	_cleanup_free_ char *seccomp = xasprintf("seccomp=%s", seccomp_profile);
-	/* One group for agent and code: the agent's part is on top. */
-	json_int_t memory = (json_int_t)(spec->memory_max + LIMIT_AGENT_MEMORY);
+	/* One group for agent and code; what jobs print is part of it. */
+	json_int_t memory = (json_int_t)(spec->memory_max + AGENT_RESERVE);
 	json_t *c = json_pack("{s:s, s:b, s:o, s:o, s:I, s:[s], s:[s,s], s:{s:s}, s:s, s:s}",
 		"NetworkMode", "none", "ReadonlyRootfs", 1, "Mounts", binds(spec), "Tmpfs",
 		json_pack("{s:o, s:o}", "/tmp", tmpfs(spec->tmp_size), DOCKER_WORKSPACE,
@@ -104,8 +108,9 @@ static json_t *host_config(const struct sandbox_spec *spec, const struct docker_
 		CHECK(json_object_set_new(c, "Memory", json_integer(memory)) == 0);
 		CHECK(json_object_set_new(c, "MemorySwap", json_integer(memory)) == 0);
 	}
-	if (f->pids) /* the agent counts, too */
-		CHECK(json_object_set_new(c, "PidsLimit", json_integer(spec->pids_max + 1)) == 0);
+	if (f->pids)
+		CHECK(json_object_set_new(
+			      c, "PidsLimit", json_integer(spec->pids_max + PIDS_RESERVE)) == 0);
 	if (f->cpu)
 		CHECK(json_object_set_new(c, "NanoCpus",
 			      json_integer((json_int_t)spec->cpus * 1000000000)) == 0);
@@ -136,11 +141,20 @@ json_t *docker_container(const struct sandbox_spec *spec, const struct docker_fa
 	return c;
 }
 
+/* The container's own control group, as it sees it: v1, v2. gVisor shows other ones, or none. */
+static const char *const groups[][4] = {
+	{"/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+		"/sys/fs/cgroup/pids/pids.events", "/sys/fs/cgroup/pids/pids.current"},
+	{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory.current",
+		"/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids.current"},
+};
+
 int docker_boot(const struct sandbox_spec *spec, const struct docker_facts *f, const uint8_t *key,
 	struct buf *ret)
 {
 	_cleanup_buf_ struct buf config = {0};
 	uint8_t length[4];
+	const char *const *group = groups[f->cgroup == 2];
 	const struct boot b = {
 		.spec = spec,
 		.key = key,
@@ -149,12 +163,20 @@ int docker_boot(const struct sandbox_spec *spec, const struct docker_facts *f, c
 		.mnt = DOCKER_MNT,
 		.confine = CONFINE_SECCOMP | CONFINE_NO_NEW_PRIVS | CONFINE_WRITES,
 		.rlimit_data = f->memory ? 0 : spec->memory_max,
+		/* Where the uid is the container's own, code meets this limit before that of the
+		 * group, and the agent still has processes for the next job. It counts, too. */
+		.rlimit_nproc = geteuid() == 0 ? spec->pids_max + 1 : 0,
 		.hold_fds = {-1, -1},
 		.lifeline_fd = -1,
 		.oom_fd = -1,
 		.pids_events_fd = -1,
 		.memory_fd = -1,
 		.pids_fd = -1,
+		.oom_path = group[0],
+		.memory_path = group[1],
+		/* Where RLIMIT_NPROC comes first, the agent counts by itself. */
+		.pids_events_path = geteuid() == 0 ? NULL : group[2],
+		.pids_path = group[3],
 		.memory_max = f->memory ? spec->memory_max : 0,
 		.pids_max = f->pids ? spec->pids_max : 0,
 	};

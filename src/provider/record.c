@@ -22,7 +22,7 @@
 
 #define RECORD_SUFFIX ".box"
 /* Longer than an engine takes to make a container. */
-#define CONTAINER_FRESH_S 60
+#define CONTAINER_FRESH_S 20
 #define RECORD_MAX        (64 * KIB) /* some ten paths */
 
 /* The members of struct capabilities. */

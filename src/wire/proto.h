@@ -257,7 +257,7 @@ enum wire_boot {
 	/* a descriptor: a child writes "0" there to join the code's cgroup; repeats */
 	BOOT_JOIN_FD = 7,
 	/* memory.oom_control or memory.events of the code's group: "oom_kill N" */
-	BOOT_OOM_FD = 8,
+	BOOT_OOM_FD = 8,         /* this and the next three: or its path inside the sandbox */
 	BOOT_PIDS_EVENTS_FD = 9, /* pids.events of the code's group: "max N" */
 	BOOT_MEMORY_FD = 10,     /* memory.usage_in_bytes or memory.current */
 	BOOT_PIDS_FD = 11,       /* pids.current */

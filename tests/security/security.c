@@ -94,9 +94,24 @@ static size_t report_lines(const struct group *g, char *out)
 	return n;
 }
 
-/* How often the kernel has killed in the code's group; -1: cannot be seen here. */
-static long oom_kills(const struct box *b)
+/* A container sees its own group. */
+static long oom_kills_inside(struct box *b)
 {
+	static struct box_result r;
+	const char *line = NULL;
+	if (box_run(b,
+		    "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events "
+		    "2>/dev/null | grep '^oom_kill '",
+		    3 * USEC_PER_SEC, &r))
+		line = strstr(r.out, "oom_kill ");
+	return line ? strtol(line + strlen("oom_kill "), NULL, 10) : 0;
+}
+
+/* How often the kernel has killed in the code's group; -1: cannot be seen here. */
+static long oom_kills(struct box *b)
+{
+	if (strcmp(host.provider->name, "docker") == 0)
+		return oom_kills_inside(b);
 	const struct cgroup_host *h = cgroup_host();
 	char path[LIMIT_PATH], line[128];
 	long n = -1;
