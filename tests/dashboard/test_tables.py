@@ -12,13 +12,14 @@ import tempfile
 import unittest
 import zipfile
 
-import oracle  # noqa: F401 (paths)
+import oracle
 import tap
 
 import numpy as np
 import pandas as pd
 from scb_dash import cells, chart_data, charts, decimate, tables, view, wire
 
+assert oracle.ROOT  # its import says where scb_dash is
 UTC = datetime.timezone.utc
 NAMES = ("a", "a", "", None, 7, ("x", "y"), "n" * 10_000, "\u05d0\u05d1", "\U0001f600", "__proto__", "</script>",
          "<img src=x onerror=alert(1)>", "c1", "with\nline", "nul\0", "lone\ud800")

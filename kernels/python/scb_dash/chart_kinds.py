@@ -1,6 +1,6 @@
 """How each kind of chart is drawn: aggregation and decimation here, marks in the App."""
 
-from . import chart_data, decimate, formats
+from . import decimate, formats
 from .chart_data import CATEGORIES_MAX, SERIES_MAX, kind_of, numpy, pandas, to_float, to_ms
 from .errors import Teach
 
@@ -186,7 +186,7 @@ def _summed(np, table, spec, at, values):
         return at, values
     agg = _AGGS.get(spec.agg, spec.agg) or "sum"
     if spec.agg is None:
-        table.note_once(f"Repeated values of x are summed (agg=\"sum\").")
+        table.note_once("Repeated values of x are summed (agg=\"sum\").")
     grouped = pandas().Series(values).groupby(at)
     out = grouped.sum(min_count=1) if agg == "sum" else grouped.agg(agg)
     return out.index.to_numpy(dtype=float), out.to_numpy(dtype=float)

@@ -77,6 +77,7 @@ class Engine:
         self.failed = None  # (uid, Shown of the error)
         self.stopped = None  # uid of the unit that called stop()
         self.end = None
+        self._unsafe = set()  # tokens of which no snapshot is kept: readers hand them on
         self._tokens = {}
         self._copies = []  # so that the ids of _tokens stay theirs
         self._uids = 0
@@ -319,9 +320,7 @@ class Engine:
     def _restore_base(self):
         for token, snapshots in list(self.snapshots.items()):
             for snapshot in snapshots:
-                if snapshot.uid == "base" or self.base.get(snapshot.name, ABSENT) is not ABSENT and (
-                    self.token(self.base[snapshot.name]) == token
-                ):
+                if self.token(self.base.get(snapshot.name, ABSENT)) == token:
                     made = _copy_of(snapshot.copy)
                     self._stands_for(made, token)
                     self.base[snapshot.name] = made
@@ -335,7 +334,6 @@ class Engine:
         self.board.figures.enter(self._segments())
         now, state, chance = dict(self.base), dict(self._state_base), self.base_random
         self._rewound = set()
-        done = -1
         try:
             for i, unit in enumerate(plan.units):
                 for at, gone, changed in start.removed:
@@ -353,7 +351,6 @@ class Engine:
                     old = record
                     rewound = plan.restores.get(i, {})
                     new = self._run(i, unit, plan, now, state, chance, rewound, fresh)
-                    done = i
                     self._compare(old, new, names, now)
                     ids |= new.changed | (old.changed if old is not None else set()) | set(self._rewound)
                     files |= new.writes_files
@@ -369,12 +366,15 @@ class Engine:
                     return
             if plan.limit == len(self.script.units):
                 self.stopped = None
-        except (Surprise, Rerun):
+        except Surprise:
+            raise
+        except Rerun:
+            self._wait(plan, self._at)
             raise
         except BaseException as error:
             if self._inner is None:
                 raise
-            self._interrupted_at(plan, done, error)
+            self._interrupted_at(plan, error)
         finally:
             self.board.figures.leave()
             self.board.state._values = state
@@ -412,13 +412,15 @@ class Engine:
         for unit in self.script.units[i + 1 :]:
             self.pending.add(unit.uid)
 
-    def _interrupted_at(self, plan, done, error):
+    def _interrupted_at(self, plan, error):
         """A unit failed: it and what was still to run wait for the next event."""
-        i = self._at
-        unit = plan.units[i]
+        self._wait(plan, self._at)
+        self._say_failed(plan.units[self._at], error, self._inner)
+
+    def _wait(self, plan, i):
+        """What was still to run from unit i on is pending."""
         self.pending |= {plan.units[j].uid for j in plan.dirty if j >= i}
         self.pending |= {u.uid for u in self.script.units[i:] if u.uid not in self.records}
-        self._say_failed(unit, error, self._inner)
 
     def _say_failed(self, unit, error, shown):
         filename = self.script.filename
@@ -444,7 +446,7 @@ class Engine:
 
     # ---- one unit ----
 
-    def _bind(self, now, names=None):
+    def _bind(self, now):
         namespace = self.namespace
         for name, value in now.items():
             if value is ABSENT:
@@ -500,6 +502,8 @@ class Engine:
             record.changed |= old.changed
             record.keep += old.keep
         self.records[unit.uid] = record
+        if isinstance(failed, Rerun):
+            self._apply(record, now, state, chance)
         if failed is not None:
             raise failed
         self.pending.discard(unit.uid)
@@ -524,7 +528,7 @@ class Engine:
 
     def _observe(self, record, unit, print_, look, sure, deep, before, watch, state, chance, failed, segment):
         """What it read, bound and changed."""
-        namespace, effects_ = self.namespace, unit.effects
+        effects_ = unit.effects
         record.foot = print_.names
         record.ids = frozenset(print_.reach.ids)
         record.modules = frozenset(print_.reach.modules)
@@ -538,7 +542,10 @@ class Engine:
         self._note_bound(record, unit, print_, before, failed)
         self._note_state(record, watch, state)
         after = _random_states()
-        if _differs(after, chance):
+        if chance[1] is None and after[1] is not None:  # numpy came with this unit
+            self.base_random = chance[0], after[1]
+            record.binds["<random>"] = after
+        elif _differs(after, chance):
             record.binds["<random>"] = after
             record.foot.add("<random>")
         if Switches.mutations:
@@ -663,7 +670,7 @@ class Engine:
                 meets(own, ids) for name, own in record.bind_ids.items() if name != snapshot.name
             ):
                 self.snapshots.pop(token, None)
-                self._unsafe = getattr(self, "_unsafe", set()) | {token}
+                self._unsafe.add(token)
                 raise Surprise(i, {token})
             if snapshot.name in now and now[snapshot.name] is not ABSENT:
                 self.namespace[snapshot.name] = now[snapshot.name]
@@ -671,10 +678,19 @@ class Engine:
                     del record.binds[snapshot.name]
                     record.bind_ids.pop(snapshot.name, None)
 
+    def _pin(self, value):
+        """Tables that show a frame go on showing it as it was shown."""
+        ids = self._ids_of([value])
+        for part in self.shown_parts():
+            for table in part.tables.values():
+                table.pin(ids)
+
     def _snapshot(self, unit, print_, sure, now):
         """Keeps what is about to be changed, where a copy is cheaper than making it again."""
         for value in sure:
             kind = objects.kind_of(value)
+            if kind in (objects.FRAME, objects.ARRAY):
+                self._pin(value)
             if kind not in (objects.FRAME, objects.ARRAY) and not _is_generator(value):
                 continue
             names = [n for n, v in self.namespace.items() if v is value and not n.startswith("_")]
@@ -685,15 +701,13 @@ class Engine:
             if name not in self.script.names and not from_base:
                 self.base[name] = value
                 from_base = True
-            if not from_base and (token in getattr(self, "_unsafe", ()) or self._has_alias(name, value)):
+            if not from_base and (token in self._unsafe or self._has_alias(name, value)):
                 continue
             size = 64 if _is_generator(value) else objects.size_of(value)
             if not from_base and size / COPY_SPEED > self._cost_of(name, token):
                 continue
             held = self.snapshots.setdefault(token, [])
             held[:] = [s for s in held if s.uid != unit.uid]
-            if from_base and any(s.uid == "base" for s in held):
-                pass
             if self._snapshot_bytes() + size <= SNAPSHOTS_MAX:
                 held.append(Snapshot(unit.uid, name, _copy_of(value), size))
 

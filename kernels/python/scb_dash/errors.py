@@ -3,11 +3,11 @@
 import builtins
 import difflib
 import linecache
-import os
 import re
 import sys
 
-_here = os.path.dirname(os.path.abspath(__file__)) + os.sep
+from . import frames
+
 
 
 class Teach(Exception):
@@ -107,7 +107,7 @@ def _hint(error, namespace):
         if near:
             return f". Did you mean {near[0]!r}?"
     if isinstance(error, AttributeError) and getattr(error, "obj", None) is not None:
-        columns = getattr(error.obj, "columns", None)
+        columns = error.obj.columns if frames.is_frame(error.obj) else None
         name = getattr(error, "name", None) or ""
         known = [str(c) for c in columns] if columns is not None else []
         near = difflib.get_close_matches(name, known, 1)

@@ -12,6 +12,7 @@ HEAD_CELLS = 3_000_000  # rows × columns up to which heads are computed with th
 HISTOGRAM_BINS = 18
 SAMPLE_AT = 500_000  # rows beyond which a distribution is taken from a sample
 PAGE_BYTES = 200 * 1000
+PIN_MAX = 256 << 20
 
 
 class Table:
@@ -35,6 +36,18 @@ class Table:
         self.types = {}
         self.heads = {}
         self.sort = self._given_sort(sort)
+
+    def pin(self, ids):
+        """What lies in that memory is about to be changed: a copy is shown from now on."""
+        from . import objects
+
+        if objects.buffers_of(self.frame).isdisjoint(ids):
+            return
+        if objects.size_of(self.frame) > PIN_MAX:
+            self.note = "Shows the frame as it is now: it was changed after it was shown, and is too large to copy."
+        else:
+            self.frame = self.frame.copy()
+        self.view = view.View(self.frame)
 
     def _choose(self, frame, columns):
         if columns is not None:

@@ -122,8 +122,7 @@ class View:
         return self._masks[key]
 
     def _predicate(self, at, op, value):
-        np, pd = self.np, chart_data.pandas()
-        series = self.frame.iloc[:, at]
+        np, series = self.np, self.frame.iloc[:, at]
         if op == "empty":
             return series.isna().to_numpy()
         if op in ("contains", "starts"):
@@ -226,12 +225,12 @@ class View:
 
     def _search(self, text):
         """Rows with the text anywhere in a column of text."""
-        np, mask = self.np, np_zeros(self.np, len(self.frame))
+        mask = self.np.zeros(len(self.frame), bool)
         for at in range(self.frame.shape[1]):
             dtype = self.frame.dtypes.iloc[at]
             if dtype.kind == "O" or str(dtype) in ("category", "string"):
                 mask |= self._text_mask(at, text, False)
-        return np.asarray(mask)
+        return mask
 
     # ---- in which order ----
 
@@ -341,10 +340,6 @@ class View:
             if low >= below and high <= below + len(cand):
                 return cand, (n - below - len(cand)) if descending else below
             slack *= 4
-
-
-def np_zeros(np, n):
-    return np.zeros(n, bool)
 
 
 def _hashable(value):
