@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(ROOT, "kernels", "python"), os.path.join(ROOT, "tests")]
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-from scb_dash import engine, service  # noqa: E402
+from scb_dash import chance, engine, service  # noqa: E402
 
 KEY = "d-00000000fuzz"
 
@@ -150,8 +150,8 @@ def _fresh_here(board, base, state):
     kernel = board.kernel
     kernel.namespace.clear()
     kernel.namespace.update(base)
-    chance = old.engine.base_random
-    engine._set_random(chance)
+    drawn = old.engine.base_random
+    chance.restore(drawn)
     for manager in list(old.figures.managers):
         old.figures.rewind(manager)
     kernel.emitted.clear()
@@ -160,7 +160,7 @@ def _fresh_here(board, base, state):
 
     new = boards.Board(KEY, board.service)
     new.engine = engine.Engine(new, kernel)
-    new.engine.base_random = chance
+    new.engine.base_random = drawn
     new.controls.raw = dict(old.controls.raw)
     new.controls.known, new.controls.last = {}, {}
     new.state._values = state if state is not None else {}

@@ -4,7 +4,7 @@ import unittest
 
 from dash import Dashboard
 import tap
-from driver import ERROR, OK
+from driver import ERROR, INTERRUPTED, OK
 
 CODE = """
 import streamlit as st
@@ -64,6 +64,56 @@ class Seam(unittest.TestCase):
         other = Dashboard(CODE, self.board.kernel, key="d-11111111test")
         other.request(op="drop", id=other.key)
         self.assertEqual(other.event("open").result.name, "BadRequest")
+
+
+SLOW = """
+import time
+import streamlit as st
+k = st.slider("K", 0, 10, 0)
+items = [0]
+items.append(k)
+for _ in range(600 * (k == 5)):
+    time.sleep(0.1)
+st.metric("Twice", 2 * k)
+st.metric("Sum", sum(items))
+"""
+
+
+class Interrupted(unittest.TestCase):
+    def test_an_interrupted_run_goes_on_with_the_next_event(self):
+        board = Dashboard(SLOW)
+        try:
+            board.kernel.interrupt_after(1)
+            answer = board.event("set", values={"K": 5}, seq=3)
+            self.assertEqual(answer.result.status, INTERRUPTED)
+            patch = board.merge(answer)
+            self.assertEqual((patch["status"], patch["seq"]), ("error", 3))
+            self.assertEqual(board.metric("Twice"), 0)
+            self.assertTrue(board.nodes("metric")[0]["stale"])
+            board.set(K=7)
+            self.assertEqual((board.metric("Twice"), board.metric("Sum"), board.tree["status"]), (14, 7, "ok"))
+            self.assertNotIn("stale", board.nodes("metric")[0])
+        finally:
+            board.close()
+
+    def test_an_export_is_a_file_of_the_workspace(self):
+        board = Dashboard("import pandas as pd\npd.DataFrame({'a': [2, 1]})")
+        try:
+            answer = board.event("export", id=board.node("table")["id"], format="csv", sort=[["a", "asc"]])
+            export = answer.json("page")["export"]
+            self.assertEqual(board.kernel.run(f"print(open({export['path']!r}).read())").out, "a\n1\n2\n\n")
+            self.assertEqual(export["name"], export["path"].rpartition("/")[2])
+        finally:
+            board.close()
+
+    def test_pictures_come_when_they_are_asked_for(self):
+        board = Dashboard("import matplotlib.pyplot as plt\nplt.plot([1, 2])")
+        try:
+            answer = board.event("image", id=board.node("image")["id"])
+            self.assertIn(b"<svg", answer.parts["image/svg+xml"][0])
+            self.assertEqual(board.kernel.run("1").shown[0][1], {"text/plain": b"1"})
+        finally:
+            board.close()
 
 
 if __name__ == "__main__":

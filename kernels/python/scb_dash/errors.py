@@ -22,6 +22,14 @@ class Rerun(BaseException):
     """scb.rerun()"""
 
 
+class Surprise(Exception):
+    """A unit did what was not foreseen: plan again, with that unit and the objects it needs added."""
+
+    def __init__(self, index, ids=()):
+        super().__init__(index)
+        self.index, self.ids = index, set(ids)
+
+
 _NOT_THERE = {
     "chat": "A dashboard has controls, not a chat: selectbox, multiselect, slider, date_range, "
             "checkbox, text_input, button.",

@@ -267,10 +267,11 @@ class Service:
 
 def _free_path(stem, ending):
     """A name in the workspace that no file has yet."""
-    os.makedirs("exports", exist_ok=True)
+    folder = os.path.abspath("exports")
+    os.makedirs(folder, exist_ok=True)
     stem = stem[:80] or "table"
     for n in range(1, 10000):
-        path = os.path.join("exports", f"{stem}{'' if n == 1 else f'-{n}'}.{ending[:16]}")
+        path = os.path.join(folder, f"{stem}{'' if n == 1 else f'-{n}'}.{ending[:16]}")
         if not os.path.lexists(path):
             return path
     raise BadRequest("exports/ is full of files of that name")
