@@ -9,6 +9,7 @@ from . import chart_data
 
 SMALL = 200_000  # rows up to which an order is simply computed, and kept
 SAMPLE = 65_536
+PIECE = 1 << 17
 MASKS = 8  # predicates whose masks are kept
 OPS = {"=": "eq", "==": "eq", "≠": "ne", "!=": "ne", "<": "lt", "≤": "le", "<=": "le", ">": "gt",
        "≥": "ge", ">=": "ge"}
@@ -267,12 +268,12 @@ class View:
         for at, descending in reversed(order):
             key = self.key(at)
             if key.missing is None:
-                rows = rows[stable_order(np, key.values[rows], descending)]
+                rows = rows[_sorted_values(np, key.values[rows], descending)]
                 continue
             gone = key.missing[rows]
             there = rows[~gone]
             rows = np.concatenate(
-                [there[stable_order(np, key.values[there], descending)], rows[gone]]
+                [there[_sorted_values(np, key.values[there], descending)], rows[gone]]
             )
         return rows
 
@@ -316,6 +317,27 @@ class View:
             parts.append(rest[max(0, a - valid) : b - valid])
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
+    def _narrowed(self, values, cand, below, low, high):
+        """Of the candidates those between the very values at the two ranks: the page, and its ties."""
+        np, found = self.np, values[cand]
+        first, last = low - below, max(low, high - 1) - below
+        ends = np.partition(found, (first, last))
+        inside = (found >= ends[first]) & (found <= ends[last])
+        return cand[inside], below + int(np.count_nonzero(found < ends[first]))
+
+    def _between(self, values, lower, upper):
+        """(positions of lower ≤ v ≤ upper, how many are below), in pieces that stay in the cache."""
+        np, found, below = self.np, [], 0
+        for a in range(0, len(values), PIECE):
+            piece = values[a : a + PIECE]
+            inside = np.ones(len(piece), bool) if upper is None else piece <= upper
+            if lower is not None:
+                less = piece < lower
+                below += int(np.count_nonzero(less))
+                inside ^= less
+            found.append(np.flatnonzero(inside) + a)
+        return np.concatenate(found), below
+
     def _bracket(self, values, sample, low, high, descending):
         """(candidates' positions, how many rows stand before them) for ascending ranks [low, high)."""
         np, n, m = self.np, len(values), len(sample)
@@ -327,19 +349,18 @@ class View:
             upper = None if last >= m - 1 else sample[last]
             if lower is None and upper is None:
                 return np.arange(n), 0
-            if lower is None:
-                inside = values <= upper
-                below = 0
-            elif upper is None:
-                inside = values >= lower
-                below = n - int(np.count_nonzero(inside))
-            else:
-                inside = (values >= lower) & (values <= upper)
-                below = int(np.count_nonzero(values < lower))
-            cand = np.flatnonzero(inside)
+            cand, below = self._between(values, lower, upper)
             if low >= below and high <= below + len(cand):
+                cand, below = self._narrowed(values, cand, below, low, high)
                 return cand, (n - below - len(cand)) if descending else below
             slack *= 4
+
+
+def _sorted_values(np, values, descending):
+    """stable_order(), but nothing is done where all are equal, as in a column of few values."""
+    if len(values) > 4096 and values.min() == values.max():
+        return np.arange(len(values))
+    return stable_order(np, values, descending)
 
 
 def _hashable(value):
