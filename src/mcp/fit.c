@@ -28,6 +28,8 @@ static void cut_strings(json_t *v, size_t cap)
 	size_t i;
 	if (json_is_object(v)) {
 		json_object_foreach_safe (v, next, key, item) {
+			if (strcmp(key, "requestState") == 0) /* worth nothing in parts */
+				continue;
 			if (json_is_string(item) && json_string_length(item) > cap)
 				json_object_set_new(v, key, cut_string(item, cap));
 			else
