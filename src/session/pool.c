@@ -122,7 +122,7 @@ static uint32_t keep_fitting(struct pool *p)
 		if (n < wanted(p))
 			n++;
 		else
-			session_drop_pooled(s, "no longer kept ready");
+			session_begin_close(s, "no longer kept ready");
 	}
 	return n;
 }
@@ -131,7 +131,7 @@ static void drop_all(struct pool *p)
 {
 	list_for_each (s, next, &p->all->sessions, struct session, sessions) {
 		if (s->state == SESSION_POOLED)
-			session_drop_pooled(s, "others are kept ready now");
+			session_begin_close(s, "others are kept ready now");
 	}
 }
 

@@ -1,5 +1,5 @@
 /* session.c: who may have which session: handles, jobs, caps; see session.h. How a session begins
- * and ends is in session_life.c. */
+ * is in session_open.c, how it ends in session_life.c. */
 #include "session/session.h"
 
 #include <errno.h>

@@ -101,12 +101,30 @@ uint64_t session_left_us(const struct session *s, uint64_t now_us);
 int sessions_make_room(
 	struct sessions *m, const char *principal, uint32_t max, struct err *err) MUST_CHECK;
 
-/* session_life.c */
+/* ---- session_open.c ---- */
+
 /* Makes a sandbox for the pool. */
 int session_make_pooled(struct sessions *m, const struct session_profile *profile,
 	const struct policy_limits *limits, struct session **ret, struct err *err) MUST_CHECK;
-/* Ends one of the pool. */
-void session_drop_pooled(struct session *s, const char *why);
+/* With id, times and lists; not in all->sessions yet. */
+struct session *session_new(struct sessions *m, const struct session_profile *profile,
+	const struct policy_limits *limits);
+/* Writes its record, makes its sandbox and what stands on that. Puts it into all->sessions, but
+ * where it fails: then it is freed, or taken down by the timer. */
+int session_make(struct session *s, struct err *err) MUST_CHECK;
+
+/* ---- session_audit.c ---- */
+
+/* An event about s, with all that says which it is; detail may be NULL. */
+struct audit_event session_audit_about(
+	const struct session *s, const char *event, const char *detail);
+/* Where s is of a delivery that came before: once. */
+int session_audit_write(
+	const struct session *s, const struct audit_event *e, struct err *err) MUST_CHECK;
+/* Of what has happened and cannot be held back. */
+void session_audit_after(const struct session *s, const char *event, const char *detail);
+/* Before it is made: what it may have, and what will hold it to that. */
+int session_audit_open(const struct session *s, struct err *err) MUST_CHECK;
 
 /* session_kernel.c: the default kernel of a session, forked from the template where there is one.
  */
@@ -135,18 +153,15 @@ struct template *pool_template(struct pool *p);
  */
 void pool_close(struct pool *p, bool in_use, void (*done)(void *user), void *user);
 
-/* ---- session_life.c, for session_restore.c ---- */
+/* ---- session_life.c ---- */
 
-/* With id, times and lists; not in all->sessions yet. */
-struct session *session_new(struct sessions *m, const struct session_profile *profile,
-	const struct policy_limits *limits);
-/* Writes its record, makes its sandbox and what stands on that. Puts it into all->sessions, but
- * where it fails: then it is freed, or taken down by the timer. */
-int session_make(struct session *s, struct err *err) MUST_CHECK;
 /* The link over this connection (taken), and what stands on it. found: see link_found(). */
 int session_attach(struct session *s, int fd, bool found, const char *kernels_dir,
 	const char *workspace, struct err *err) MUST_CHECK;
 extern const struct sandbox_events session_sandbox_events;
+/* Its sandbox, if it has one. */
+void session_destroy(struct session *s);
+void session_free(struct session *s);
 /* From what is on record to closing, unless it is there already. */
 void session_begin_close(struct session *s, const char *why);
 /* The timer is due in at most so long. */

@@ -1,4 +1,5 @@
-/* session_life.c: how a session begins, is kept and ends; see session.h.
+/* session_life.c: how a session is kept and ends (session_open.c: how it begins); see
+ * session.h.
  *
  *   live ── sandbox gone ──▶ lost ── 2 minutes ──┐
  *     └───── close, TTL, eviction ───────────────┴▶ closing ── nothing left ──▶ closed ▶ freed
@@ -21,93 +22,14 @@
 
 static void on_timer(uv_timer_t *t);
 
-static const struct policy_limits *limits(const struct sessions *m, const char *principal)
-{
-	return policy_limits(m->config.policy, principal);
-}
-
-static struct audit_event about(const struct session *s, const char *event, const char *detail)
-{
-	struct vault *vault = s->all->config.vault;
-	return (struct audit_event){
-		.event = event,
-		.principal = s->principal,
-		.session = s->handle,
-		.provider = s->profile.provider->name,
-		.isolation_level = s->caps.isolation_level,
-		.sandbox_id = s->sandbox_id,
-		.detail = detail,
-		.redactor = vault ? vault_redactor(vault, s->principal) : NULL,
-	};
-}
-
-static int write_event(const struct session *s, const struct audit_event *e, struct err *err)
-{
-	struct audit *a = s->all->config.audit;
-	return s->once ? audit_event_once(a, e, err) : audit_event(a, e, err);
-}
-
-static int audit(const struct session *s, const char *event, const char *detail, struct err *err)
-{
-	struct audit_event e = about(s, event, detail);
-	return write_event(s, &e, err);
-}
-
-/* Before it is made: what it may have, and what will hold it to that. */
-static int audit_open_event(const struct session *s, struct err *err)
-{
-	const struct policy_limits *l = &s->limits;
-	const struct capabilities *k = &s->caps;
-	const struct audit_pair may_have[] = {
-		{"memoryBytes", NULL, l->memory},
-		{"workspaceBytes", NULL, l->workspace},
-		{"tmpBytes", NULL, l->tmp},
-		{"shmBytes", NULL, l->shm},
-		{"cpus", NULL, l->cpus},
-		{"processes", NULL, l->pids},
-	};
-	const struct audit_pair held_by[] = {
-		{"memory", k->memory, 0},
-		{"pids", k->pids, 0},
-		{"cpu", k->cpu, 0},
-		{"disk", k->disk, 0},
-		{"inodes", k->inodes, 0},
-		{"killTree", k->kill_tree, 0},
-		{"egress", k->egress, 0},
-		{"agentApart", k->agent_apart, 0},
-		{"seccomp", k->seccomp, 0},
-		{"readOnlyRoot", k->read_only_root, 0},
-		{"hostUid", k->host_uid, 0},
-	};
-	struct audit_event e = about(s, "session.open", s->implicit ? "implicit" : "asked for");
-	e.limits = may_have;
-	e.n_limits = ARRAY_SIZE(may_have);
-	e.enforced = held_by;
-	e.n_enforced = ARRAY_SIZE(held_by);
-	return write_event(s, &e, err);
-}
-
-/* For what has happened and cannot be held back. */
-static void audit_after(const struct session *s, const char *event, const char *detail)
-{
-	struct err err;
-	if (s->all && audit(s, event, detail, &err) < 0)
-		log_warning("%s of %s is not in the audit log: %s", event, s->sandbox_id, err.text);
-}
-
 /* ---- time ---- */
 
 /* Makes the timer due in at most so long. */
-static void due_in(struct sessions *m, uint64_t us)
+void session_due_in(struct sessions *m, uint64_t us)
 {
 	uint64_t ms = us / USEC_PER_MSEC + (us % USEC_PER_MSEC != 0);
 	if (!uv_is_active((uv_handle_t *)&m->timer) || uv_timer_get_due_in(&m->timer) > ms)
 		(void)uv_timer_start(&m->timer, on_timer, ms, 0);
-}
-
-void session_due_in(struct sessions *m, uint64_t us)
-{
-	due_in(m, us);
 }
 
 static uint64_t left(uint64_t from_us, uint64_t length_us, uint64_t now_us)
@@ -118,15 +40,17 @@ static uint64_t left(uint64_t from_us, uint64_t length_us, uint64_t now_us)
 
 static uint64_t idle_left(const struct session *s, uint64_t now_us)
 {
-	uint64_t idle =
-		left(s->asked_us, limits(s->all, s->principal)->idle_ttl_s * USEC_PER_SEC, now_us);
+	uint64_t idle = left(s->asked_us,
+		policy_limits(s->all->config.policy, s->principal)->idle_ttl_s * USEC_PER_SEC,
+		now_us);
 	return MAX(idle, left(s->check_us, 0, now_us));
 }
 
 static uint64_t absolute_left(const struct session *s, uint64_t now_us)
 {
-	return left(
-		s->born_us, limits(s->all, s->principal)->absolute_ttl_s * USEC_PER_SEC, now_us);
+	return left(s->born_us,
+		policy_limits(s->all->config.policy, s->principal)->absolute_ttl_s * USEC_PER_SEC,
+		now_us);
 }
 
 uint64_t session_left_us(const struct session *s, uint64_t now_us)
@@ -152,7 +76,7 @@ void session_hold(struct session *s)
 
 /* ---- the end ---- */
 
-static void free_session(struct session *s)
+void session_free(struct session *s)
 {
 	list_remove(&s->sessions);
 	exec_free(s->exec);
@@ -178,9 +102,10 @@ void session_release(struct session *s)
 	if (s->holds > 0)
 		return;
 	if (!s->all)
-		free_session(s);
+		session_free(s);
 	else /* at once where it only waited for this; else to see when it will have been idle */
-		due_in(s->all, s->state >= SESSION_CLOSING ? 0 : session_left_us(s, s->asked_us));
+		session_due_in(
+			s->all, s->state >= SESSION_CLOSING ? 0 : session_left_us(s, s->asked_us));
 }
 
 static void on_destroyed(void *user, const char *leftovers)
@@ -191,10 +116,10 @@ static void on_destroyed(void *user, const char *leftovers)
 		log_warning("sandbox %s left something behind: %s", s->sandbox_id, leftovers);
 		s->leftovers = xstrdup(leftovers);
 	}
-	due_in(s->all, 0);
+	session_due_in(s->all, 0);
 }
 
-static void destroy(struct session *s)
+void session_destroy(struct session *s)
 {
 	struct sandbox *sandbox = TAKE_PTR(s->sandbox);
 	if (sandbox)
@@ -209,7 +134,7 @@ static void record_after(struct session *s)
 		log_warning("the record of %s is not what it is: %s", s->sandbox_id, err.text);
 }
 
-static void begin_close(struct session *s, const char *why)
+void session_begin_close(struct session *s, const char *why)
 {
 	struct err gone;
 	if (s->state >= SESSION_CLOSING)
@@ -220,8 +145,8 @@ static void begin_close(struct session *s, const char *why)
 	(void)err_set(&gone, ERR_CANCELLED, 0, "the session was closed (%s)", why);
 	if (s->link)
 		link_fail(s->link, &gone);
-	destroy(s);
-	due_in(s->all, 0);
+	session_destroy(s);
+	session_due_in(s->all, 0);
 }
 
 /* The sandbox ended by itself. */
@@ -229,7 +154,7 @@ static void become_lost(struct session *s, const struct err *why)
 {
 	if (s->state == SESSION_POOLED) {
 		log_info("a sandbox that was kept ready is lost: %s", why->text);
-		begin_close(s, "it was lost");
+		session_begin_close(s, "it was lost");
 		pool_lost(s->all->pool);
 	}
 	if (s->state != SESSION_LIVE)
@@ -238,13 +163,8 @@ static void become_lost(struct session *s, const struct err *why)
 	s->lost_us = clock_boottime_us();
 	s->why_lost = xstrdup(why->text);
 	record_after(s);
-	audit_after(s, "session.lost", why->text);
-	due_in(s->all, SESSION_GRACE_US);
-}
-
-void session_begin_close(struct session *s, const char *why)
-{
-	begin_close(s, why);
+	session_audit_after(s, "session.lost", why->text);
+	session_due_in(s->all, SESSION_GRACE_US);
 }
 
 /* Everything of it is gone: says so. (In this order: a broker that dies in between says it again,
@@ -255,7 +175,7 @@ static void end_close(struct session *s)
 	if (!s->why_closed) /* handed over */
 		return;
 	if (s->handle[0])
-		audit_after(s, "session.close", s->why_closed);
+		session_audit_after(s, "session.close", s->why_closed);
 	session_record_end(s);
 }
 
@@ -279,8 +199,8 @@ void session_close(struct session *s, const char *why,
 		w->user = user;
 		list_append(&s->waiters, &w->waiters);
 	}
-	begin_close(s, why);
-	due_in(s->all, 0);
+	session_begin_close(s, why);
+	session_due_in(s->all, 0);
 }
 
 /* ---- what the sandbox and its link say ---- */
@@ -296,7 +216,7 @@ static void on_ready(void *user, const struct link_hello *hello)
 {
 	struct session *s = user;
 	s->ready = true;
-	due_in(s->all, 0); /* its lease is renewed */
+	session_due_in(s->all, 0); /* its lease is renewed */
 	if (s->found)
 		session_learn(s);
 	log_debug("sandbox %s is up: scb-agent %s (%s)", s->sandbox_id, hello->build,
@@ -310,11 +230,11 @@ static void on_link_lost(void *user, const struct err *why)
 	s->link_over = true;
 	s->asking = 0;
 	if (!s->ready && why->code == ERR_PROTOCOL)
-		audit_after(s, "link.auth_failed", why->text);
+		session_audit_after(s, "link.auth_failed", why->text);
 	become_lost(s, why);
-	destroy(s);
+	session_destroy(s);
 	session_kernel_lost(s);
-	due_in(s->all, 0);
+	session_due_in(s->all, 0);
 }
 
 /* An agent could say it without end, and a count loses nothing by being told late. */
@@ -333,52 +253,12 @@ static void on_agent_event(void *user, uint16_t event, struct tlv_reader msg)
 	s->auth_event_us = now;
 	_cleanup_free_ char *detail = xasprintf(
 		"agent-reported: %llu peers could not show the key", (unsigned long long)count);
-	audit_after(s, "link.auth_failed", detail);
+	session_audit_after(s, "link.auth_failed", detail);
 }
 
 static const struct link_events link_events = {
 	.ready = on_ready, .lost = on_link_lost, .event = on_agent_event};
 const struct sandbox_events session_sandbox_events = {.exited = on_exited};
-
-/* ---- the beginning ---- */
-
-struct session *session_new(
-	struct sessions *m, const struct session_profile *profile, const struct policy_limits *l)
-{
-	struct session *s = xcalloc(1, sizeof(*s));
-	s->all = m;
-	s->limits = *l;
-	session_profile_copy(profile, &s->profile);
-	id_new('x', s->sandbox_id);
-	id_random(s->key, sizeof(s->key));
-	s->created_us = clock_realtime_us();
-	s->born_us = s->asked_us = clock_boottime_us();
-	list_init(&s->sessions);
-	list_init(&s->waiters);
-	return s;
-}
-
-static void fill_spec(const struct sessions *m, const struct policy_limits *l,
-	const struct session_profile *profile, const char *sandbox_id, struct sandbox_spec *ret)
-{
-	const struct sessions_config *c = &m->config;
-	*ret = (struct sandbox_spec){
-		.id = sandbox_id,
-		.runtime_dir = c->runtime_dir,
-		.agent_path = c->agent_path,
-		.kernels_dir = c->kernels_dir,
-		.memory_max = l->memory,
-		.workspace_size = l->workspace,
-		.tmp_size = l->tmp,
-		.shm_size = l->shm,
-		.cpus = l->cpus,
-		.pids_max = l->pids,
-		.mounts = profile->mounts,
-		.n_mounts = profile->n_mounts,
-		.lease_ms = SESSION_LEASE_MS,
-		.orphan_ms = c->outlive ? (uint32_t)MIN(l->idle_ttl_s * 1000ULL, UINT32_MAX) : 0,
-	};
-}
 
 int session_attach(struct session *s, int fd, bool found, const char *kernels_dir,
 	const char *workspace, struct err *err)
@@ -400,186 +280,6 @@ int session_attach(struct session *s, int fd, bool found, const char *kernels_di
 	return 0;
 }
 
-/* Once create() has succeeded. */
-static int attach_new(struct session *s, struct err *err)
-{
-	struct sandbox *sandbox = s->sandbox;
-	s->made = true;
-	s->caps = sandbox->caps;
-	int r = session_record_put(s, err);
-	if (r == 0)
-		r = session_attach(s, TAKE_FD(sandbox->link_fd), false, sandbox->kernels_dir,
-			sandbox->workspace, err);
-	if (r == 0)
-		session_secrets_send(s);
-	return r;
-}
-
-int session_make(struct session *s, struct err *err)
-{
-	struct sandbox_spec spec;
-	struct sessions *m = s->all;
-	const struct provider *p = s->profile.provider;
-	fill_spec(m, &s->limits, &s->profile, s->sandbox_id, &spec);
-	spec.key = s->key;
-	free(s->ref);
-	s->ref = p->ref(&spec);
-	int r = session_record_put(s, err);
-	if (r == 0)
-		r = p->create(m->config.loop, &spec, &session_sandbox_events, s, &s->sandbox, err);
-	if (r < 0) {
-		if (s->handle[0])
-			audit_after(s, "session.close", "no sandbox could be made");
-		session_record_end(s);
-		free_session(s);
-		return r;
-	}
-	list_append(&m->sessions, &s->sessions);
-	r = attach_new(s, err);
-	if (r < 0) { /* it lives in the list until the sandbox is gone */
-		s->state = SESSION_CLOSING;
-		s->why_closed = xstrdup("it could not be recorded or reached");
-		s->link_over = true;
-		destroy(s);
-		return r;
-	}
-	due_in(m, MIN(SESSION_RENEW_US, session_left_us(s, s->born_us)));
-	return 0;
-}
-
-/* It becomes somebody's session. */
-static void begin(
-	struct session *s, const struct session_wish *wish, const char handle[static ID_TEXT_SIZE])
-{
-	s->state = SESSION_LIVE;
-	s->principal = xstrdup(wish->principal);
-	s->implicit = wish->implicit;
-	s->once = wish->delivery && wish->delivery->replayed;
-	memcpy(s->handle, handle, ID_TEXT_SIZE);
-	s->created_us = clock_realtime_us();
-	s->born_us = s->asked_us = clock_boottime_us();
-}
-
-static int open_new(struct sessions *m, const struct session_wish *wish,
-	const char handle[static ID_TEXT_SIZE], struct session **ret, struct err *err)
-{
-	struct sandbox_spec spec;
-	struct session *s = session_new(m, wish->profile, limits(m, wish->principal));
-	begin(s, wish, handle);
-	if (wish->delivery) /* what is on record of it stays true */
-		delivery_id(wish->delivery, 'x', s->sandbox_id);
-	fill_spec(m, &s->limits, &s->profile, s->sandbox_id, &spec);
-	s->profile.provider->capabilities(&spec, &s->caps);
-	int r = audit_open_event(s, err);
-	if (r == 0)
-		r = session_secrets_grant(s, err);
-	if (r < 0) {
-		free_session(s);
-		return r;
-	}
-	*ret = s;
-	return session_make(s, err);
-}
-
-/* As open_new(), with a sandbox that was kept ready. */
-static int open_pooled(struct session *s, const struct session_wish *wish,
-	const char handle[static ID_TEXT_SIZE], struct err *err)
-{
-	begin(s, wish, handle);
-	int r = audit_open_event(s, err);
-	if (r == 0)
-		r = session_secrets_grant(s, err);
-	if (r == 0) {
-		r = session_record_put(s, err);
-		if (r < 0)
-			audit_after(s, "session.close", "it could not be recorded");
-	}
-	if (r < 0) {
-		s->handle[0] = '\0';
-		begin_close(s, "it could not be given away");
-		return r;
-	}
-	session_record_remove_pooled(s);
-	session_secrets_send(s);
-	due_in(s->all, MIN(SESSION_RENEW_US, session_left_us(s, s->born_us)));
-	return 0;
-}
-
-int session_make_pooled(struct sessions *m, const struct session_profile *profile,
-	const struct policy_limits *l, struct session **ret, struct err *err)
-{
-	struct session *s = session_new(m, profile, l);
-	s->state = SESSION_POOLED;
-	*ret = s;
-	return session_make(s, err);
-}
-
-void session_drop_pooled(struct session *s, const char *why)
-{
-	begin_close(s, why);
-}
-
-/* One that its delivery has made already. */
-static struct session *made_before(
-	struct sessions *m, const struct session_wish *wish, const char handle[static ID_TEXT_SIZE])
-{
-	list_for_each (s, next, &m->sessions, struct session, sessions) {
-		if ((s->state == SESSION_LIVE || s->state == SESSION_LOST) &&
-			strcmp(s->handle, handle) == 0 &&
-			strcmp(s->principal, wish->principal) == 0)
-			return s;
-	}
-	return NULL;
-}
-
-/* Refused by the policy: on record, and an error. */
-static int permit(struct sessions *m, const struct session_wish *wish, struct err *err)
-{
-	struct policy_decision d;
-	struct capabilities caps;
-	sessions_capabilities(m, wish->profile, &caps);
-	if (session_permit(m->config.policy, wish->principal, wish->profile, &caps, &d))
-		return 0;
-	const struct audit_event e = {
-		.event = "policy.decision",
-		.principal = wish->principal,
-		.provider = wish->profile->provider->name,
-		.isolation_level = caps.isolation_level,
-		.policy_rule = d.rule,
-		.policy_denied = true,
-		.detail = d.reason,
-	};
-	int r = audit_event(m->config.audit, &e, err);
-	return r < 0 ? r : err_set(err, ERR_POLICY_DENIED, EPERM, "%s", d.reason);
-}
-
-int sessions_open(
-	struct sessions *m, const struct session_wish *wish, struct session **ret, struct err *err)
-{
-	char handle[ID_TEXT_SIZE];
-	if (m->closing)
-		return err_set(err, ERR_CANCELLED, ECANCELED, "the broker is ending");
-	delivery_id(wish->delivery ? wish->delivery : &(struct delivery){0}, 's', handle);
-	*ret = made_before(m, wish, handle);
-	if (*ret)
-		return 0;
-	int r = permit(m, wish, err);
-	if (r == 0)
-		r = sessions_make_room(
-			m, wish->principal, limits(m, wish->principal)->sessions_principal, err);
-	if (r == 0)
-		r = sessions_make_room(m, NULL, limits(m, NULL)->sessions, err);
-	if (r < 0)
-		return r;
-	struct session *s = pool_take(m->pool, wish->profile, wish->principal);
-	r = s ? open_pooled(s, wish, handle, err) : open_new(m, wish, handle, &s, err);
-	if (r < 0)
-		return r;
-	pool_used(m->pool, wish->profile, wish->principal);
-	*ret = s;
-	return 0;
-}
-
 /* ---- keeping and reaping ---- */
 
 static void on_jobs(void *user, struct exec_status *jobs, size_t n, const struct err *err)
@@ -593,8 +293,8 @@ static void on_jobs(void *user, struct exec_status *jobs, size_t n, const struct
 	if (busy)
 		s->check_us = clock_boottime_us() + SESSION_BUSY_US;
 	else if (!s->holds && idle_left(s, clock_boottime_us()) == 0)
-		begin_close(s, "idle for too long");
-	due_in(s->all, 0);
+		session_begin_close(s, "idle for too long");
+	session_due_in(s->all, 0);
 }
 
 /* A job that runs keeps its session, asked for or not. */
@@ -642,11 +342,11 @@ static void tend(struct session *s, uint64_t now)
 	if (s->state <= SESSION_LIVE) {
 		renew_lease(s, now);
 		if (absolute_left(s, now) == 0)
-			begin_close(s, "its longest life is over");
+			session_begin_close(s, "its longest life is over");
 		else if (s->state == SESSION_LIVE)
 			check_idle(s, now);
 	} else if (s->state == SESSION_LOST && session_left_us(s, now) == 0) {
-		begin_close(s, "its sandbox was lost");
+		session_begin_close(s, "its sandbox was lost");
 	}
 }
 
@@ -672,7 +372,7 @@ static void end_sessions(struct sessions *m)
 		s->all = NULL;
 		list_remove(&s->sessions);
 		if (!s->holds)
-			free_session(s);
+			session_free(s);
 	}
 	pool_close(m->pool, m->detaching, on_pool_closed, m);
 }
@@ -705,14 +405,14 @@ static void on_timer(uv_timer_t *t)
 			tell_waiters(s);
 		open += s->state != SESSION_CLOSED;
 		if (s->state == SESSION_CLOSED && !s->holds)
-			free_session(s);
+			session_free(s);
 		else if (s->state < SESSION_CLOSING)
 			next_us = MIN(next_us, next_deadline(s, now));
 	}
 	if (m->closing && open == 0 && !m->ended)
 		end_sessions(m);
 	else if (next_us != UINT64_MAX)
-		due_in(m, next_us);
+		session_due_in(m, next_us);
 }
 
 /* ---- all of them ---- */
@@ -720,15 +420,7 @@ static void on_timer(uv_timer_t *t)
 void sessions_policy_changed(struct sessions *m)
 {
 	pool_policy_changed(m->pool);
-	due_in(m, 0);
-}
-
-void sessions_capabilities(
-	struct sessions *m, const struct session_profile *profile, struct capabilities *ret)
-{
-	struct sandbox_spec spec;
-	fill_spec(m, limits(m, NULL), profile, "", &spec);
-	profile->provider->capabilities(&spec, ret);
+	session_due_in(m, 0);
 }
 
 struct sessions *sessions_new(const struct sessions_config *c)
@@ -747,9 +439,9 @@ void sessions_close(struct sessions *m, void (*done)(void *user), void *user)
 	m->closed = done;
 	m->closed_user = user;
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
-		begin_close(s, "the broker ended");
+		session_begin_close(s, "the broker ended");
 	}
-	due_in(m, 0);
+	session_due_in(m, 0);
 }
 
 void sessions_detach(struct sessions *m, void (*done)(void *user), void *user)
@@ -768,5 +460,5 @@ void sessions_detach(struct sessions *m, void (*done)(void *user), void *user)
 			s->profile.provider->leave(TAKE_PTR(s->sandbox));
 		link_fail(s->link, &gone);
 	}
-	due_in(m, 0);
+	session_due_in(m, 0);
 }

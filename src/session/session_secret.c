@@ -74,15 +74,8 @@ static int audit_one(const struct session *s, const struct vault_granted *one, s
 	char detail[512];
 	(void)snprintf(detail, sizeof(detail), "%s as %s (%s)%s%s", one->name, one->variable,
 		exposure_name(one->exposure), one->why[0] ? ": " : "", one->why);
-	const struct audit_event e = {
-		.event = one->why[0] ? "secret.refused" : "secret.provide",
-		.principal = s->principal,
-		.session = s->handle,
-		.provider = s->profile.provider->name,
-		.isolation_level = s->caps.isolation_level,
-		.sandbox_id = s->sandbox_id,
-		.detail = detail,
-	};
+	struct audit_event e =
+		session_audit_about(s, one->why[0] ? "secret.refused" : "secret.provide", detail);
 	return audit_event(s->all->config.audit, &e, err);
 }
 
