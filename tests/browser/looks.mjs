@@ -1,11 +1,19 @@
 // How it looks, as far as a program can tell: widths, themes, a host's own colours, what axe finds. For the
-// rest there are the pictures (`run … shots`).
+// rest there are the pictures that are kept on the way.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { start, until } from './protocol.mjs';
 
-async function axe(t, app) {
+/** A picture to be looked at, in BUILD/shots. */
+export async function keep(t, app, name) {
+	mkdirSync(join(t.build, 'shots'), { recursive: true });
+	const { width, height } = await app.page.locator('#app').boundingBox();
+	await app.page.screenshot({ path: join(t.build, 'shots', `${name}.png`), clip: { x: 0, y: 0, width, height: Math.min(9000, height) }, fullPage: true });
+}
+
+export async function axe(t, app) {
 	await app.frame.evaluate(readFileSync(t.axe, 'utf8'));
 	const found = await app.frame.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
 	return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} (${n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ''})`).join(' ‖ ')}`);
@@ -24,6 +32,7 @@ for (const name of ['orders', 'kinds']) {
 					const wide = [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, .data, .tab-list, .code, .sr, svg') && e.getBoundingClientRect().right > w + 1);
 					return wide.slice(0, 3).map((e) => `${e.tagName}.${e.className} ${e.getBoundingClientRect().right}`);
 				});
+				await keep(t, app, `${name}-${theme}-${width}`);
 				assert.deepEqual(out, []);
 				assert.deepEqual(await axe(t, app), []);
 			};

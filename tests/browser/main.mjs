@@ -36,7 +36,7 @@ if (!lines.some((l) => /^ok/.test(l))) say(false, 'unit tests run', run.stdout +
 // The App in Chromium.
 const host = await startHost({ html: readFileSync(htmlPath, 'utf8'), build, esbuild });
 const only = process.env.ONLY;
-for (const file of ['protocol', 'use', 'looks']) {
+for (const file of ['protocol', 'use', 'looks', 'real']) {
 	const { default: cases } = await import(`./${file}.mjs`);
 	for (const [name, test] of Object.entries(cases)) {
 		if (only && !name.includes(only)) continue;
@@ -47,7 +47,7 @@ for (const file of ['protocol', 'use', 'looks']) {
 			return app;
 		};
 		try {
-			await test({ open, build, trees: join(build, 'trees'), axe: join(build, 'node_modules/axe-core/axe.min.js') });
+			await test({ open, build, tests: join(dirname(ui), 'tests'), trees: join(build, 'trees'), axe: join(build, 'node_modules/axe-core/axe.min.js') });
 			const errors = opened.flatMap((a) => a.errors);
 			if (errors.length) throw new Error(`the console says: ${errors.join(' | ')}`);
 			say(true, name);

@@ -191,12 +191,13 @@ function Progress({ node }: { node: Node }) {
 }
 
 export function ErrorCard({ node }: { node: Node }) {
+	const said = [node.code && String(node.code).replace(/^line \d+: /, ''), node.text].filter(Boolean).join('\n');
 	return (
 		<div class="error" role="alert">
 			<Icon name="warn" />
 			<div class="error-text">
 				<strong>{node.line ? `Line ${String(node.line)}: ` : ''}{String(node.title ?? 'Error').slice(0, 500)}</strong>
-				{node.text && <pre>{String(node.text).slice(0, 5000)}</pre>}
+				{said && <pre>{said.slice(0, 5000)}</pre>}
 			</div>
 			<button type="button" class="push" onClick={() => app.session.again()}>Try again</button>
 		</div>

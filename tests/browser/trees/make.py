@@ -265,7 +265,7 @@ def kinds():
         {"id": "fut", "t": "hologram"},
     ]
     form = {"id": "fm", "t": "box", "border": True, "form": "f1", "of": [
-        {"id": "f1a", "t": "text", "label": "Name", "value": ""}, {"id": "f1b", "t": "button", "label": "Send", "primary": True}]}
+        {"id": "f1a", "t": "text", "label": "Name", "value": ""}, {"id": "f1b", "t": "button", "label": "Send", "primary": True, "submit": True}]}
     metrics = [{"id": "m1", "t": "metric", "label": XSS, "value": None}, {"id": "m2", "t": "metric", "label": "Text", "text": "+4 %"}, {"id": "m3", "t": "metric", "label": "Flat", "value": 0, "delta": 0},
                {"id": "m4", "t": "metric", "label": "Bytes", "value": 1234567, "fmt": {"style": "bytes"}}, {"id": "m5", "t": "metric", "label": "Duration", "value": 93784, "fmt": {"style": "duration"}}]
     return tree("d-kinds000000000000000", XSS, [{"id": "k", "t": "controls", "of": controls}, form, *metrics, *inside, *grids, t], notes=["A note of the run", "Another", XSS]), data
