@@ -331,7 +331,7 @@ def _checksum(array):
         import ctypes
 
         return zlib.adler32(ctypes.string_at(array.ctypes.data, array.nbytes))
-    return zlib.adler32(memoryview(numpy.ascontiguousarray(array)).cast("B")) if array.size else 0
+    return zlib.adler32(numpy.ascontiguousarray(array).reshape(-1).view("u1")) if array.size else 0
 
 
 def _frame_look(value):
