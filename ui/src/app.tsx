@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { app, canFullscreen, setDisplayMode } from './context';
-import { count, num } from './format';
+import { count, duration } from './format';
 import { Icon, IconButton } from './icons';
 import { ErrorCard, Nodes } from './layout';
 import { Markdown, Note } from './text';
@@ -57,7 +57,7 @@ function Header() {
 					<><i class="dot off" /><span>Stopped</span><button type="button" class="link" onClick={() => s.again()}>Run again</button></>
 				) : t ? (
 					<span class="live" title={s.ran.length ? `Ran again:\n${s.ran.join('\n')}` : undefined}>
-						<i class={`dot${t.status === 'error' ? ' bad' : ''}`} />{t.status === 'error' ? 'Error' : 'Live'}{typeof t.ms === 'number' && <span class="muted ms"> · {num(t.ms < 10 ? Math.round(t.ms * 10) / 10 : Math.round(t.ms), { unit: 'ms' })}</span>}
+						<i class={`dot${t.status === 'error' ? ' bad' : ''}`} />{t.status === 'error' ? 'Error' : 'Live'}{typeof t.ms === 'number' && <span class="muted ms"> · {duration(t.ms / 1000)}</span>}
 					</span>
 				) : null}
 				{full
