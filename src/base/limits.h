@@ -150,19 +150,26 @@
 /* ---- running things ---- */
 /* One cell. It travels in one frame beside its names; what is larger is data, and data go in files.
  */
-#define LIMIT_CODE               (240 * KIB)
-#define LIMIT_ARGS               1024        /* elements of argv, and of env */
-#define LIMIT_ARG_BYTES          (128 * KIB) /* Linux' MAX_ARG_STRLEN for one of them */
-#define LIMIT_STDIN              (8 * MIB)   /* given with a call: fits a line of LIMIT_MCP_LINE */
-#define LIMIT_WAIT_S             50          /* MCP clients cut calls at 60 s */
-#define LIMIT_TIMEOUT_S          3600
-#define DEFAULT_WAIT_S           25
-#define DEFAULT_TIMEOUT_S        120
-#define LIMIT_JOBS               256 /* kept per session, oldest finished dropped first */
-#define LIMIT_JOBS_RUNNING       64  /* at once per session */
-#define LIMIT_KERNELS            16
-#define LIMIT_KERNEL_QUEUE       16
-#define LIMIT_RESULTS            64         /* MIME bundles of one cell */
+#define LIMIT_CODE         (240 * KIB)
+#define LIMIT_ARGS         1024        /* elements of argv, and of env */
+#define LIMIT_ARG_BYTES    (128 * KIB) /* Linux' MAX_ARG_STRLEN for one of them */
+#define LIMIT_STDIN        (8 * MIB)   /* given with a call: fits a line of LIMIT_MCP_LINE */
+#define LIMIT_WAIT_S       50          /* MCP clients cut calls at 60 s */
+#define LIMIT_TIMEOUT_S    3600
+#define DEFAULT_WAIT_S     25
+#define DEFAULT_TIMEOUT_S  120
+#define LIMIT_JOBS         256 /* kept per session, oldest finished dropped first */
+#define LIMIT_JOBS_RUNNING 64  /* at once per session */
+#define LIMIT_KERNELS      16
+#define LIMIT_KERNEL_QUEUE 16
+/* Dashboards: the whole tree, so that it fits the store and an answer many times over; a patch or a
+ * page, so that it fits one; what the model is told, which costs it tokens. */
+#define LIMIT_DASHBOARD_TREE     (256 * KIB)
+#define LIMIT_DASHBOARD_ANSWER   (800 * 1000)
+#define LIMIT_DASHBOARD_OUTLINE  (16 * KIB)
+#define LIMIT_DASHBOARD_TEXT     (24 * KIB)
+#define LIMIT_DASHBOARDS         64 /* of a principal: each up to LIMIT_DASHBOARD_TREE in memory */
+#define LIMIT_RESULTS            64 /* MIME bundles of one cell */
 #define LIMIT_RESULT_BYTES       (4 * MIB)  /* all bundles of one cell, kept by the agent */
 #define LIMIT_SPOOL_HEAD         (8 * MIB)  /* of each stream of a job: the first … */
 #define LIMIT_SPOOL_TAIL         (56 * MIB) /* … and the last bytes are kept */

@@ -257,7 +257,7 @@ static json_t *good_result(struct call *c)
 {
 	json_t *content = json_array();
 	_cleanup_buf_ struct buf text = BUF_INIT(TEXT_MAX + 1024);
-	if (c->handle[0] && !c->session_over)
+	if (c->handle[0] && !c->session_over && !c->bare)
 		CHECK(args_text(c->args, "session")
 				? buf_printf(&text, "session %s\n", c->handle) == 0
 				: buf_printf(&text,
@@ -277,6 +277,8 @@ static json_t *good_result(struct call *c)
 	json_object_set_new(result, "content", content);
 	if (c->tool->result)
 		json_object_set(result, "structuredContent", c->structured);
+	if (c->is_error)
+		json_object_set_new(result, "isError", json_true());
 	return result;
 }
 

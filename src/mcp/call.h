@@ -51,6 +51,8 @@ struct call {
 	char doing[120];               /* for progress messages */
 
 	/* the answer as it grows */
+	bool is_error; /* it tells of a failure, although it was made as asked */
+	bool bare;     /* its text begins without the session's handle */
 	struct buf text;
 	json_t *structured;
 	json_t *blocks; /* content after the text: images */

@@ -12,6 +12,7 @@
 #include "mcp/weblink.h"
 #include "session/session.h"
 
+struct dashboards;
 struct idempotency;
 struct rates;
 
@@ -25,6 +26,7 @@ struct mcp_server {
 	struct list asking;       /* calls that wait for their client: callask.c */
 	uint8_t ask_key[ASK_KEY]; /* of this server: ask.h */
 	struct buf tools[2];      /* the result of tools/list, encoded for each era on first need */
+	struct dashboards *dashboards; /* NULL: none can be made */
 	uv_timer_t ticker;
 };
 

@@ -16,9 +16,10 @@ struct mcp_offer {
 	const struct tool *const *tools;
 	const struct prompt *const *prompts;     /* NULL: none */
 	const struct resource *const *resources; /* beside presented files; NULL: none */
+	bool apps;                               /* its tools have pages (MCP Apps) */
 	bool logs;                               /* its tools call tell_log() */
 	bool changes; /* its lists change: mcp_server_changed() is called */
 };
 
 /* scb's. */
-extern const struct mcp_offer product_offer;
+const struct mcp_offer *product_offer(void);

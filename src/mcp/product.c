@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "mcp/apps.h"
 #include "mcp/tool.h"
 
 static const char instructions[] =
@@ -18,13 +19,32 @@ static const struct tool *const tools[] = {
 	&tool_job,
 	&tool_files,
 	&tool_present_output,
+	&tool_data_dashboard,
+	&tool_dashboard_event,
 	&tool_session,
 	NULL,
 };
 
-const struct mcp_offer product_offer = {
-	.name = "scb",
-	.title = "Sandbox Compute Broker",
-	.instructions = instructions,
-	.tools = tools,
+static const struct resource *const resources[] = {
+	&apps_dashboard,
+	NULL,
 };
+
+const struct mcp_offer *product_offer(void)
+{
+	static const struct mcp_offer with_apps = {
+		.name = "scb",
+		.title = "Sandbox Compute Broker",
+		.instructions = instructions,
+		.tools = tools,
+		.resources = resources,
+		.apps = true,
+	};
+	static const struct mcp_offer plain = {
+		.name = "scb",
+		.title = "Sandbox Compute Broker",
+		.instructions = instructions,
+		.tools = tools,
+	};
+	return apps_built() ? &with_apps : &plain;
+}

@@ -26,6 +26,8 @@ static json_t *capabilities(const struct mcp_offer *o, bool modern)
 	json_t *all = json_pack("{s:{},s:{},s:{}}", "tools", "resources", "prompts");
 	if (o->prompts)
 		json_object_set_new(all, "completions", json_object());
+	if (o->apps)
+		json_object_set_new(all, "extensions", json_pack("{s:{}}", MCP_UI_EXTENSION));
 	if (o->logs)
 		json_object_set_new(all, "logging", json_object());
 	/* of the older era there is no stream that could tell of it */

@@ -10,6 +10,10 @@
 #define MCP_UNSUPPORTED_VERSION (-32022)
 #define MCP_LEGACY_NO_RESOURCE  (-32002)
 
+/* MCP Apps, specification 2026-01-26. */
+#define MCP_UI_EXTENSION "io.modelcontextprotocol/ui"
+#define MCP_UI_MIME_TYPE "text/html;profile=mcp-app"
+
 struct mcp_envelope {
 	bool modern;            /* params._meta names a protocol version */
 	json_t *progress_token; /* borrowed: string or integer; NULL: none wanted */

@@ -58,6 +58,21 @@ const struct field render_fields[] = {
 	{0},
 };
 
+/* The same, without what stands within: a list of tools costs its reader a little for every word.
+ */
+const struct field render_brief_fields[] = {
+	{"session", "string", true, NULL},
+	{"job", "string", true, NULL},
+	{"status", "string", true, NULL},
+	{"exitCode", "integer", false, NULL},
+	{"exit", "object", false, NULL},
+	{"stdout", "string", false, NULL},
+	{"stderr", "string", false, NULL},
+	{"omitted", "object", false, NULL},
+	{"durationMs", "number", false, NULL},
+	{0},
+};
+
 static void set_text(json_t *o, const char *key, const char *value)
 {
 	if (value)

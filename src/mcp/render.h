@@ -21,7 +21,7 @@ struct render_context {
 void render_status(const struct exec_status *s, const struct render_context *ctx, struct buf *text,
 	json_t *structured, json_t *blocks);
 /* Members of the result, for outputSchema. */
-extern const struct field render_fields[];
+extern const struct field render_fields[], render_brief_fields[];
 
 /* One line: "j-…  running  12.3 s  pip list". */
 void render_job_line(const struct exec_status *s, struct buf *text);

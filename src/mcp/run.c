@@ -259,7 +259,7 @@ static int audit_start(struct call *c, const struct exec_request *req, struct er
 	return call_audit(c, &e, err);
 }
 
-static int check_times(const struct call *c, uint64_t *ret_timeout_us, struct err *err)
+int run_timeout_us(const struct call *c, uint64_t *ret_timeout_us, struct err *err)
 {
 	const struct policy_limits *l = policy_limits(c->policy, c->principal);
 	double s = args_number(c->args, "timeout_s", l->timeout_s);
@@ -298,7 +298,7 @@ static void input_tag(const char *job, uint8_t ret[static DELIVERY_TAG])
 static int prepare(struct call *c, const struct exec_request *req, bool known, struct err *err)
 {
 	struct run *r = c->state;
-	int e = check_times(c, &r->timeout_us, err);
+	int e = run_timeout_us(c, &r->timeout_us, err);
 	e = e < 0 ? e : audit_start(c, req, err);
 	if (e == 0 && r->keyed && !known)
 		e = record_key(c, req, err);

@@ -29,3 +29,5 @@ void run_wait(struct call *c, const char *job, uint64_t wait_us, uint64_t timeou
 /* wait_s of this call, bounded by policy. */
 uint64_t run_wait_us(const struct call *c);
 bool run_cancel(struct call *c);
+/* timeout_s of this call, checked against the policy. */
+int run_timeout_us(const struct call *c, uint64_t *ret_timeout_us, struct err *err) MUST_CHECK;

@@ -14,6 +14,7 @@ static const char *const type_words[] = {
 	[ARG_BOOLEAN] = "true or false",
 	[ARG_LIST] = "a list of strings",
 	[ARG_MAP] = "an object whose values are strings",
+	[ARG_OBJECT] = "an object",
 };
 
 static const char *given_word(const json_t *v)
@@ -174,6 +175,24 @@ static int check_members(const struct arg *a, const json_t *v, struct err *err)
 	return 0;
 }
 
+static int check_object(const struct arg *a, const json_t *v, json_t **ret, struct err *err)
+{
+	json_t *o = json_is_string(v)
+			    ? json_loads(json_string_value(v), JSON_REJECT_DUPLICATES, NULL)
+			    : json_incref((json_t *)v);
+	_cleanup_free_ char *text = json_is_object(o) ? json_dumps(o, JSON_COMPACT) : NULL;
+	size_t n = text ? strlen(text) : 0;
+	if (text && (double)n <= a->max) {
+		*ret = o;
+		return 0;
+	}
+	json_decref(o);
+	return text ? err_set(err, ERR_INVALID_ARGUMENT, 0,
+			      "argument \"%s\" is %zu bytes long; at most %.0f are accepted",
+			      a->name, n, a->max)
+		    : wrong_type(a, v, err);
+}
+
 static int check_value(const struct arg *a, const json_t *v, json_t **ret, struct err *err)
 {
 	int r = 0;
@@ -194,6 +213,8 @@ static int check_value(const struct arg *a, const json_t *v, json_t **ret, struc
 	case ARG_MAP:
 		r = json_is_object(v) ? check_members(a, v, err) : wrong_type(a, v, err);
 		break;
+	case ARG_OBJECT:
+		return check_object(a, v, ret, err);
 	}
 	if (r == 0)
 		*ret = json_incref((json_t *)v);
@@ -289,6 +310,7 @@ static json_t *arg_schema(const struct arg *a)
 		[ARG_BOOLEAN] = "boolean",
 		[ARG_LIST] = "array",
 		[ARG_MAP] = "object",
+		[ARG_OBJECT] = "object",
 	};
 	json_t *o = typed(names[a->type]);
 	set_text(o, "description", a->description);

@@ -15,8 +15,10 @@ enum arg_type {
 	ARG_INTEGER, /* 5 and 5.0 alike */
 	ARG_NUMBER,
 	ARG_BOOLEAN,
-	ARG_LIST, /* strings; max counts elements */
-	ARG_MAP,  /* an object of strings; max counts members */
+	ARG_LIST,   /* strings; max counts elements */
+	ARG_MAP,    /* an object of strings; max counts members */
+	ARG_OBJECT, /* an object of anything, or its JSON as a text (some hosts send that); max
+		       counts bytes of JSON */
 };
 
 struct arg {

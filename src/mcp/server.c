@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "mcp/board.h"
 #include "mcp/callask.h"
 #include "mcp/complete.h"
 #include "mcp/fit.h"
@@ -452,13 +453,22 @@ struct mcp_server *mcp_server_new(const struct mcp_config *config)
 {
 	struct mcp_server *s = xcalloc(1, sizeof(*s));
 	s->config = *config;
-	s->offer = config->offer ? config->offer : &product_offer;
+	s->offer = config->offer ? config->offer : product_offer();
 	list_init(&s->conns);
 	list_init(&s->follows);
 	list_init(&s->asking);
 	id_random(s->ask_key, sizeof(s->ask_key));
 	s->keys = idempotency_new(config->store);
 	s->rates = rates_new();
+	if (config->sessions)
+		s->dashboards = dashboards_new(&(struct dashboards_config){
+			.loop = config->loop,
+			.sessions = config->sessions,
+			.store = config->store,
+			.mask = board_mask,
+			.ended = board_ended,
+			.user = s,
+		});
 	(void)uv_timer_init(config->loop, &s->ticker);
 	s->ticker.data = s;
 	uv_unref((uv_handle_t *)&s->ticker);
@@ -488,6 +498,7 @@ void mcp_server_close(struct mcp_server *s)
 	if (!s)
 		return;
 	CHECK(list_empty(&s->conns));
+	dashboards_free(s->dashboards);
 	follow_drop_all(s);
 	idempotency_free(s->keys);
 	rates_free(s->rates);

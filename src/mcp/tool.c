@@ -20,10 +20,17 @@ static json_t *input_schema(const struct tool *t)
 	return schema;
 }
 
-static json_t *tool_json(const struct tool *t)
+/* MCP Apps 2026-01-26; the flat key is its older form, which hosts still read. */
+static json_t *ui_meta(const struct tool *t)
+{
+	json_t *visible = t->app_only ? json_pack("[s]", "app") : json_pack("[ss]", "model", "app");
+	return json_pack("{s:{s:s, s:o}, s:s}", "ui", "resourceUri", t->ui, "visibility", visible,
+		"ui/resourceUri", t->ui);
+}
+
+static json_t *tool_json(const struct mcp_offer *offer, const struct tool *t)
 {
 	json_t *annotations = json_object();
-	json_object_set_new(annotations, "title", json_string(t->title));
 	json_object_set_new(annotations, "readOnlyHint", json_boolean(t->read_only));
 	json_object_set_new(annotations, "destructiveHint", json_boolean(t->destructive));
 	json_object_set_new(annotations, "idempotentHint", json_boolean(t->idempotent));
@@ -37,6 +44,8 @@ static json_t *tool_json(const struct tool *t)
 	if (t->result)
 		json_object_set_new(o, "outputSchema", fields_schema(t->result));
 	json_object_set_new(o, "annotations", annotations);
+	if (t->ui && offer->apps)
+		json_object_set_new(o, "_meta", ui_meta(t));
 	return o;
 }
 
@@ -44,7 +53,7 @@ json_t *tools_list(const struct mcp_offer *offer)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; offer->tools[i]; i++)
-		json_array_append_new(list, tool_json(offer->tools[i]));
+		json_array_append_new(list, tool_json(offer, offer->tools[i]));
 	json_t *o = json_object();
 	json_object_set_new(o, "tools", list);
 	return o;

@@ -22,6 +22,8 @@ struct tool {
 	enum tool_session session;
 	bool asks;       /* it may ask its client: callask.h */
 	bool starts_job; /* before it does anything it records exec.start */
+	const char *ui;  /* the ui:// resource that shows its results (MCP Apps); NULL: none */
+	bool app_only;   /* … and calls it, which models do not */
 	/* Starts it; ends with call_finish() or call_fail(), now or later, exactly once. Arguments
 	 * are checked, c->session is set (TOOL_SESSION_ANY). */
 	void (*run)(struct call *c);
@@ -32,7 +34,9 @@ struct tool {
 };
 
 extern const struct tool tool_run_code, tool_run_command, tool_job, tool_files, tool_present_output,
-	tool_session;
+	tool_session, tool_data_dashboard, tool_dashboard_event;
+/* The page that shows dashboards. */
+#define DASHBOARD_URI "ui://scb/dashboard.html"
 
 const struct tool *tools_find(const struct mcp_offer *o, const char *name);
 /* The result of tools/list, without what the eras add. */

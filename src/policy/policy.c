@@ -27,6 +27,8 @@ const struct policy_tool policy_tools[POLICY_TOOLS] = {
 	{"job", {"wait", "read", "search", "input", "signal", "list"}},
 	{"files", {"list", "stat", "read", "write", "edit", "search", "move", "delete", "mkdir"}},
 	{"present_output", {NULL}},
+	{"data_dashboard", {NULL}},
+	{"dashboard_event", {NULL}},
 	{"session", {"open", "info", "list", "interrupt", "restart", "fork", "close"}},
 };
 

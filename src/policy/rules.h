@@ -6,7 +6,7 @@
 #include "policy/limits.h"
 #include "policy/policy.h"
 
-#define POLICY_TOOLS   6  /* rows of policy_tools */
+#define POLICY_TOOLS   8  /* rows of policy_tools */
 #define POLICY_ACTIONS 12 /* of one tool */
 /* One file: a hundred principals of some lines each. */
 #define POLICY_FILE_MAX       (256 * 1024)

@@ -30,8 +30,9 @@ struct store {
 	const struct store_ops *ops;
 };
 
-/* A session's record has some hundred bytes, a keyed call's final status some thousand. */
-#define STORE_VALUE_MAX (64 * 1024)
+/* A session's record has some hundred bytes, a keyed call's final status some thousand; what a
+ * dashboard showed last may have 256 KiB (LIMIT_DASHBOARD_TREE) and its names. */
+#define STORE_VALUE_MAX (320 * 1024)
 #define STORE_KEY_MAX   200
 
 int store_memory_open(struct store **ret) MUST_CHECK;

@@ -512,7 +512,7 @@ static void the_schema_has_the_same_keys(void **state)
 static void the_tools_are_those_there_are(void **state)
 {
 	(void)state;
-	const struct tool *const *all = product_offer.tools;
+	const struct tool *const *all = product_offer()->tools;
 	size_t n = 0;
 	for (; all[n]; n++) {
 		int t = policy_tool_find(all[n]->name, strlen(all[n]->name));

@@ -92,7 +92,7 @@ const struct tool tool_run_command = {
 		       "clean environment; files and background processes (started with &) stay. "
 		       "No network.",
 	.args = {.args = args, .n_args = ARRAY_SIZE(args)},
-	.result = render_fields,
+	.result = render_brief_fields,
 	.session = TOOL_SESSION_SELF,
 	.starts_job = true,
 	.run = run,

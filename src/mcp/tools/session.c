@@ -40,12 +40,6 @@ static const struct field kernel_fields[] = {
 	{"queued", "integer", false, NULL},
 	{0},
 };
-static const struct field secret_fields[] = {
-	{"name", "string", true, NULL},
-	{"variable", "string", true, NULL},
-	{"exposure", "string", true, NULL},
-	{0},
-};
 static const struct field result_fields[] = {
 	{"session", "string", false, NULL},
 	{"provider", "string", false, NULL},
@@ -55,7 +49,7 @@ static const struct field result_fields[] = {
 	{"kernels", "[object]", false, kernel_fields},
 	{"jobs", "[object]", false, NULL},
 	{"usage", "object", false, NULL},
-	{"secrets", "[object]", false, secret_fields},
+	{"secrets", "[object]", false, NULL},
 	{"expiresAt", "string", false, NULL},
 	{"sessions", "[object]", false, NULL},
 	{"closed", "boolean", false, NULL},

@@ -1,0 +1,161 @@
+/* dashboard.c: which dashboards there are; see dashboard.h. */
+#include "dashboard/dashboard.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "dashboard/dashboard_internal.h"
+#include "session/session.h"
+
+struct dashboards *dashboards_new(const struct dashboards_config *c)
+{
+	struct dashboards *m = xcalloc(1, sizeof(*m));
+	m->config = *c;
+	list_init(&m->all);
+	return m;
+}
+
+static void on_settle_closed(uv_handle_t *h)
+{
+	struct dashboard *d = container_of((uv_timer_t *)h, struct dashboard, settle);
+	json_decref(d->tree);
+	free(d->principal);
+	free(d->kernel);
+	free(d);
+}
+
+static void on_patience_closed(uv_handle_t *h)
+{
+	struct dashboard *d = container_of((uv_timer_t *)h, struct dashboard, patience);
+	uv_close((uv_handle_t *)&d->settle, on_settle_closed);
+}
+
+static void dashboard_free(struct dashboard *d)
+{
+	list_for_each (r, next, &d->runs, struct dashboard_run, link)
+		dashboard_run_free(r);
+	list_remove(&d->link);
+	d->all->n--;
+	uv_close((uv_handle_t *)&d->patience, on_patience_closed);
+}
+
+void dashboards_free(struct dashboards *m)
+{
+	if (!m)
+		return;
+	list_for_each (d, next, &m->all, struct dashboard, link)
+		dashboard_free(d);
+	free(m);
+}
+
+/* Room for one more: the one that was used longest ago goes, its record too; of that principal
+ * where it has many. */
+static void make_room(struct dashboards *m, const char *principal)
+{
+	struct dashboard *oldest = NULL;
+	unsigned own = 0;
+	list_for_each (d, next, &m->all, struct dashboard, link) {
+		if (strcmp(d->principal, principal) != 0)
+			continue;
+		own++;
+		if (!oldest && !dashboard_busy(d))
+			oldest = d;
+	}
+	if (own < LIMIT_DASHBOARDS || !oldest)
+		return;
+	dashboard_record_remove(oldest);
+	dashboard_free(oldest);
+}
+
+/* Takes what filled holds. */
+static struct dashboard *add(struct dashboards *m, struct dashboard *filled)
+{
+	make_room(m, filled->principal);
+	struct dashboard *d = xmalloc(sizeof(*d));
+	*d = *filled;
+	d->all = m;
+	list_init(&d->runs);
+	(void)uv_timer_init(m->config.loop, &d->patience);
+	(void)uv_timer_init(m->config.loop, &d->settle);
+	uv_unref((uv_handle_t *)&d->settle);
+	list_append(&m->all, &d->link);
+	m->n++;
+	return d;
+}
+
+/* In memory, or on record. */
+static struct dashboard *look_up(struct dashboards *m, const char *id)
+{
+	struct dashboard *found = NULL, loaded = {0};
+	list_for_each (d, next, &m->all, struct dashboard, link)
+		if (id_equal(d->id, id, ID_TEXT_SIZE))
+			found = d;
+	if (found || dashboard_record_get(m, id, &loaded) < 0)
+		return found;
+	loaded.stale = true; /* its kernel may have gone on since */
+	return add(m, &loaded);
+}
+
+int dashboards_make(struct dashboards *m, struct session *s, const char *kernel, const char *id,
+	struct dashboard **ret, struct err *err)
+{
+	struct dashboard *known = look_up(m, id), new = {0};
+	if (known && strcmp(known->principal, session_principal(s)) != 0)
+		return err_set(err, ERR_CONFLICT, EEXIST, "that dashboard is another's");
+	if (!known) {
+		(void)snprintf(new.id, sizeof(new.id), "%s", id);
+		(void)snprintf(new.handle, sizeof(new.handle), "%s", session_handle(s));
+		new.principal = xstrdup(session_principal(s));
+		new.kernel = kernel ? xstrdup(kernel) : NULL;
+		known = add(m, &new);
+		dashboard_record_put(known);
+	}
+	*ret = known;
+	return 0;
+}
+
+int dashboards_find(struct dashboards *m, const char *principal, const char *id,
+	struct dashboard **ret, struct err *err)
+{
+	struct dashboard *d = id_valid('d', id) ? look_up(m, id) : NULL;
+	if (!d || strcmp(d->principal, principal) != 0)
+		return err_set(err, ERR_NO_SUCH_RESOURCE, ENOENT,
+			"there is no such dashboard (any more): make one with data_dashboard and "
+			"code");
+	list_remove(&d->link);
+	list_append(&m->all, &d->link);
+	*ret = d;
+	return 0;
+}
+
+const char *dashboard_id(const struct dashboard *d)
+{
+	return d->id;
+}
+
+const char *dashboard_kernel(const struct dashboard *d)
+{
+	return d->kernel;
+}
+
+const char *dashboard_handle(const struct dashboard *d)
+{
+	return d->handle;
+}
+
+struct session *dashboard_session(struct dashboard *d)
+{
+	struct session *s = NULL;
+	if (sessions_find(d->all->config.sessions, d->principal, d->handle, &s, NULL) < 0 ||
+		session_lost(s))
+		return NULL;
+	return s;
+}
+
+const json_t *dashboard_tree(const struct dashboard *d)
+{
+	return d->tree;
+}

@@ -1,0 +1,63 @@
+/* dashboard_internal.h: shared by the files of dashboard; nobody else includes it. */
+#pragma once
+
+#include "base/list.h"
+#include "dashboard/dashboard.h"
+
+struct dashboards {
+	struct dashboards_config config;
+	struct list all; /* the one used last at the end */
+	unsigned n;
+};
+
+struct dashboard {
+	struct list link;
+	struct dashboards *all;
+	char id[ID_TEXT_SIZE], handle[ID_TEXT_SIZE];
+	char *principal, *kernel; /* kernel NULL: the default one */
+	json_t *tree;             /* the last whole one; NULL: none yet */
+	bool stale;               /* something was shown since */
+	struct list runs;         /* the oldest first; those that are done stay for a while */
+	uv_timer_t patience;      /* then what runs is interrupted for what waits */
+	uv_timer_t settle;        /* then the whole tree is fetched */
+};
+
+/* One cell. */
+struct dashboard_run {
+	struct list link;
+	struct dashboard *dashboard;
+	struct dashboard_ask ask; /* with job and request of its own */
+	char job[ID_TEXT_SIZE];
+	json_t *request;
+	uint64_t seq;            /* the newest of those that were gathered */
+	struct session *session; /* held while it is on its way; NULL: held back, or done */
+	struct exec_call *op;
+	uint64_t started_us; /* CLOCK_MONOTONIC; 0: held back */
+	bool quiet;          /* the broker's own, for the tree: nobody asked, nothing is recorded */
+	bool interrupted, done;
+	struct exec_status *status;
+	struct err *err;
+	json_t *tree, *patch, *page, *outline;
+	char *text;
+	struct list waits;
+};
+
+/* Fetches the whole tree, once things have been quiet for a while. */
+void dashboard_settle(struct dashboard *d);
+/* Frees a run; who still waits for it is not called. */
+void dashboard_run_free(struct dashboard_run *r);
+
+/* ---- what a cell said ---- */
+
+/* Takes what the cell's displays hold into r: parsed, within bounds, masked. 0, or ERR_PROTOCOL, or
+ * why nothing may leave. */
+int dashboard_answer_take(
+	struct dashboard_run *r, const struct exec_status *status, struct err *err) MUST_CHECK;
+
+/* ---- the store ---- */
+
+/* Records it as it is now; a failure is logged, for the kernel has the truth. */
+void dashboard_record_put(const struct dashboard *d);
+void dashboard_record_remove(const struct dashboard *d);
+/* 0 and *ret filled in (id, handle, principal, kernel, tree), or -ENOENT. */
+int dashboard_record_get(struct dashboards *m, const char *id, struct dashboard *ret) MUST_CHECK;

@@ -1,0 +1,389 @@
+/* run.c: the cells of dashboards: sent, gathered, waited for; see dashboard.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "dashboard/dashboard_internal.h"
+#include "exec/exec.h"
+#include "session/session.h"
+
+/* An event that has run for so long is interrupted for a newer one: until then its caller waits,
+ * and was not yet told that it takes long. */
+#define PATIENCE_US (400 * USEC_PER_MSEC)
+/* Without events for so long: the whole tree is fetched. */
+#define SETTLE_MS 1000
+/* Answers that are kept for who asks later. */
+#define KEPT 8
+
+struct dashboard_wait {
+	struct list link;
+	struct dashboard_run *run; /* NULL: there is none to wait for */
+	struct dashboard *dashboard;
+	uint64_t seq;
+	uv_timer_t timer;
+	dashboard_fn fn;
+	void *user;
+};
+
+/* ---- waiting ---- */
+
+static void on_wait_closed(uv_handle_t *h)
+{
+	free(container_of((uv_timer_t *)h, struct dashboard_wait, timer));
+}
+
+void dashboard_wait_abandon(struct dashboard_wait *w)
+{
+	if (!w)
+		return;
+	list_remove(&w->link);
+	uv_close((uv_handle_t *)&w->timer, on_wait_closed);
+}
+
+static void tell(struct dashboard_wait *w)
+{
+	const struct dashboard_run *r = w->run;
+	struct dashboard_answer a = {.seq = r ? r->seq : w->seq, .tree = w->dashboard->tree};
+	if (r && r->done && r->err) {
+		w->fn(w->user, NULL, r->err);
+	} else {
+		a.running = r && !r->done;
+		a.expired = !dashboard_session(w->dashboard);
+		if (r)
+			a.job = r->job;
+		if (r && r->done) {
+			a.tree = r->tree;
+			a.patch = r->patch;
+			a.page = r->page;
+			a.outline = r->outline;
+			a.text = r->text;
+			a.status = r->status;
+		}
+		w->fn(w->user, &a, NULL);
+	}
+	dashboard_wait_abandon(w);
+}
+
+static void on_wait(uv_timer_t *t)
+{
+	tell(container_of(t, struct dashboard_wait, timer));
+}
+
+static struct dashboard_wait *wait_new(
+	struct dashboard *d, struct dashboard_run *r, uint64_t wait_us, dashboard_fn fn, void *user)
+{
+	struct dashboard_wait *w = xcalloc(1, sizeof(*w));
+	w->run = r;
+	w->dashboard = d;
+	w->seq = r ? r->seq : 0;
+	w->fn = fn;
+	w->user = user;
+	list_init(&w->link);
+	if (r)
+		list_append(&r->waits, &w->link);
+	(void)uv_timer_init(d->all->config.loop, &w->timer);
+	(void)uv_timer_start(&w->timer, on_wait, r && !r->done ? wait_us / USEC_PER_MSEC : 0, 0);
+	return w;
+}
+
+static void tell_all(struct dashboard_run *r)
+{
+	/* what is called may abandon the next one */
+	while (!list_empty(&r->waits))
+		tell(container_of(r->waits.next, struct dashboard_wait, link));
+}
+
+/* ---- runs ---- */
+
+static struct dashboard_run *run_new(struct dashboard *d, const struct dashboard_ask *ask)
+{
+	struct dashboard_run *r = xcalloc(1, sizeof(*r));
+	r->dashboard = d;
+	(void)snprintf(r->job, sizeof(r->job), "%s", ask->job);
+	r->request = json_deep_copy(ask->request);
+	r->seq = ask->seq;
+	r->ask = *ask;
+	r->ask.job = r->job;
+	r->ask.request = r->request;
+	list_init(&r->waits);
+	list_append(&d->runs, &r->link);
+	return r;
+}
+
+void dashboard_run_free(struct dashboard_run *r)
+{
+	while (!list_empty(&r->waits))
+		dashboard_wait_abandon(container_of(r->waits.next, struct dashboard_wait, link));
+	list_remove(&r->link);
+	if (r->op)
+		exec_abandon(r->op);
+	if (r->session)
+		session_release(r->session);
+	if (r->status)
+		exec_status_done(r->status);
+	free(r->status);
+	free(r->err);
+	json_decref(r->request);
+	json_decref(r->tree);
+	json_decref(r->patch);
+	json_decref(r->page);
+	json_decref(r->outline);
+	free(r->text);
+	free(r);
+}
+
+/* On its way, not held back. */
+static struct dashboard_run *in_flight(const struct dashboard *d)
+{
+	list_for_each (r, next, &d->runs, struct dashboard_run, link)
+		if (!r->done && r->started_us && r->ask.kind != DASHBOARD_LOOK)
+			return r;
+	return NULL;
+}
+
+static struct dashboard_run *held_back(const struct dashboard *d)
+{
+	list_for_each (r, next, &d->runs, struct dashboard_run, link)
+		if (!r->done && !r->started_us)
+			return r;
+	return NULL;
+}
+
+bool dashboard_busy(const struct dashboard *d)
+{
+	list_for_each (r, next, &d->runs, struct dashboard_run, link)
+		if (!r->done && !r->quiet)
+			return true;
+	return false;
+}
+
+static void drop_old(struct dashboard *d)
+{
+	unsigned n = 0;
+	list_for_each (r, next, &d->runs, struct dashboard_run, link)
+		n += r->done;
+	list_for_each (r, next, &d->runs, struct dashboard_run, link) {
+		if (!r->done || (n <= KEPT && !r->quiet))
+			continue;
+		dashboard_run_free(r);
+		n--;
+	}
+}
+
+static void start(struct dashboard_run *r, struct session *s);
+
+static void start_held(struct dashboard *d)
+{
+	struct dashboard_run *r = in_flight(d) ? NULL : held_back(d);
+	struct session *s = r ? dashboard_session(d) : NULL;
+	if (s)
+		start(r, s);
+}
+
+/* ---- the end of a run ---- */
+
+static void keep_tree(struct dashboard_run *r)
+{
+	struct dashboard *d = r->dashboard;
+	if (r->tree) {
+		json_decref(d->tree);
+		d->tree = json_incref(r->tree);
+		d->stale = false;
+		dashboard_record_put(d);
+	} else if (r->patch) {
+		d->stale = true;
+	}
+	dashboard_settle(d);
+}
+
+static void on_end(struct dashboard_run *r, struct exec_status *status, const struct err *err)
+{
+	struct dashboard *d = r->dashboard;
+	const struct dashboards_config *c = &d->all->config;
+	struct err failed;
+	if (!err && dashboard_answer_take(r, status, &failed) < 0)
+		err = &failed;
+	if (!r->quiet)
+		c->ended(c->user, r->session, &r->ask, status, err);
+	r->done = true;
+	r->err = err ? xmemdup(err, sizeof(*err)) : NULL;
+	if (!err) {
+		keep_tree(r);
+		r->status = xmalloc(sizeof(*r->status));
+		*r->status = *status;
+		*status = (struct exec_status){0};
+	}
+	session_release(TAKE_PTR(r->session));
+	tell_all(r);
+	start_held(d);
+	drop_old(d);
+}
+
+static void on_status(void *user, struct exec_status *status, const struct err *err)
+{
+	struct dashboard_run *r = user;
+	r->op = NULL;
+	if (!err && status->state != JOB_DONE)
+		r->op = exec_wait(session_exec(r->session), r->job, LIMIT_TIMEOUT_S * USEC_PER_SEC,
+			on_status, r);
+	else
+		on_end(r, status, err);
+}
+
+/* ---- the start of one ---- */
+
+static void start(struct dashboard_run *r, struct session *s)
+{
+	_cleanup_free_ char *request = json_dumps(r->request, JSON_COMPACT);
+	const struct exec_request req = {
+		.kind = JOB_KIND_CELL,
+		.job = r->job,
+		.language = "python",
+		.kernel = r->dashboard->kernel,
+		.mode = "dashboard",
+		.code = request,
+		.timeout_us = r->ask.timeout_us,
+		.wait_us = LIMIT_TIMEOUT_S * USEC_PER_SEC,
+	};
+	r->started_us = clock_monotonic_us();
+	r->session = s;
+	session_hold(s);
+	session_note_job(s, r->job);
+	r->op = exec_run(session_exec(s), &req, on_status, r);
+}
+
+static void interrupt(struct dashboard_run *r)
+{
+	if (r->interrupted || !r->session)
+		return;
+	r->interrupted = true;
+	exec_cancel(session_exec(r->session), r->job, NULL, NULL, NULL);
+}
+
+static void on_patience(uv_timer_t *t)
+{
+	struct dashboard *d = container_of(t, struct dashboard, patience);
+	struct dashboard_run *running = held_back(d) ? in_flight(d) : NULL;
+	if (running)
+		interrupt(running);
+}
+
+/* Something waits for it: an event, which the person has overtaken, is given a little time. */
+static void make_way(struct dashboard_run *running)
+{
+	uint64_t ran_us = clock_monotonic_us() - running->started_us;
+	if (running->ask.kind == DASHBOARD_MOVE)
+		(void)uv_timer_start(&running->dashboard->patience, on_patience,
+			(PATIENCE_US - MIN(ran_us, PATIENCE_US)) / USEC_PER_MSEC, 0);
+}
+
+/* Two events that set values are one. */
+static void gather(struct dashboard_run *held, const struct dashboard_ask *ask)
+{
+	json_t *have = json_object_get(held->request, "event");
+	const json_t *more = json_object_get(ask->request, "event");
+	json_object_update(json_object_get(have, "values"), json_object_get(more, "values"));
+	json_object_set(have, "seq", json_object_get(more, "seq"));
+	json_object_set(have, "rev", json_object_get(more, "rev"));
+	held->seq = MAX(held->seq, ask->seq);
+}
+
+static bool sets_values(const json_t *request)
+{
+	const json_t *event = json_object_get(request, "event");
+	const char *type = json_string_value(json_object_get(event, "type"));
+	return type && strcmp(type, "set") == 0 && json_is_object(json_object_get(event, "values"));
+}
+
+bool dashboard_joins(const struct dashboard *d, const struct dashboard_ask *ask)
+{
+	struct dashboard_run *held = held_back(d);
+	return held && ask->kind == DASHBOARD_MOVE && sets_values(held->request) &&
+	       sets_values(ask->request);
+}
+
+struct dashboard_wait *dashboard_ask(struct dashboard *d, const struct dashboard_ask *ask,
+	uint64_t wait_us, dashboard_fn fn, void *user)
+{
+	struct dashboard_run *running = in_flight(d), *held = held_back(d);
+	struct session *s = dashboard_session(d);
+	(void)uv_timer_stop(&d->settle);
+	list_for_each (r, next, &d->runs, struct dashboard_run, link) /* delivered again */
+		if (strcmp(r->job, ask->job) == 0)
+			return wait_new(d, r, wait_us, fn, user);
+	if (dashboard_joins(d, ask)) {
+		gather(held, ask);
+		return wait_new(d, held, wait_us, fn, user);
+	}
+	struct dashboard_run *r = run_new(d, ask);
+	if (!s) {
+		r->done = true;
+		r->err = xcalloc(1, sizeof(*r->err));
+		err_set(r->err, ERR_NO_SUCH_SESSION, ENOENT, "%s",
+			"the dashboard's session has ended");
+	} else if (ask->kind == DASHBOARD_MOVE && running) {
+		make_way(running);
+	} else {
+		start(r, s);
+	}
+	return wait_new(d, r, wait_us, fn, user);
+}
+
+struct dashboard_wait *dashboard_wait_for(
+	struct dashboard *d, uint64_t seq, uint64_t wait_us, dashboard_fn fn, void *user)
+{
+	struct dashboard_run *found = NULL;
+	list_for_each (r, next, &d->runs, struct dashboard_run, link)
+		if (!r->quiet && (seq == 0 || r->seq == seq))
+			found = r;
+	return wait_new(d, found, wait_us, fn, user);
+}
+
+void dashboard_cancel(struct dashboard *d)
+{
+	list_for_each (r, next, &d->runs, struct dashboard_run, link) {
+		if (r->done)
+			continue;
+		if (r->started_us) {
+			interrupt(r);
+			continue;
+		}
+		r->done = true;
+		r->err = xcalloc(1, sizeof(*r->err));
+		err_set(r->err, ERR_CANCELLED, ECANCELED, "the event was cancelled before it ran");
+		tell_all(r);
+	}
+}
+
+/* ---- the whole tree ---- */
+
+static void on_settle(uv_timer_t *t)
+{
+	struct dashboard *d = container_of(t, struct dashboard, settle);
+	struct session *s = d->stale && !dashboard_busy(d) ? dashboard_session(d) : NULL;
+	char job[ID_TEXT_SIZE];
+	if (!s)
+		return;
+	id_new('j', job);
+	json_t *request = json_pack(
+		"{s:s, s:s, s:{s:s}}", "op", "event", "id", d->id, "event", "type", "open");
+	const struct dashboard_ask ask = {
+		.kind = DASHBOARD_LOOK,
+		.job = job,
+		.request = request,
+		.timeout_us = DEFAULT_TIMEOUT_S * USEC_PER_SEC,
+	};
+	struct dashboard_run *r = run_new(d, &ask);
+	json_decref(request);
+	r->quiet = true;
+	start(r, s);
+}
+
+void dashboard_settle(struct dashboard *d)
+{
+	if (d->stale)
+		(void)uv_timer_start(&d->settle, on_settle, SETTLE_MS, 0);
+}

@@ -1,0 +1,231 @@
+/* board.c: see board.h. */
+#include "mcp/board.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "exec/exec.h"
+#include "mcp/follow.h"
+#include "mcp/redaction.h"
+#include "mcp/run.h"
+
+/* How long an App's poll may wait. */
+#define POLL_MAX_S 20
+
+/* ---- hooks ---- */
+
+json_t *board_mask(void *user, struct session *s, json_t *v, struct err *ret)
+{
+	struct mcp_server *server = user;
+	const struct redacting w = {redaction_of(server, session_principal(s)), NULL};
+	if (session_speaks(s, ret) == 0)
+		return redaction_mask_data(v, &w);
+	json_decref(v);
+	return NULL;
+}
+
+void board_ended(void *user, struct session *s, const struct dashboard_ask *ask,
+	const struct exec_status *status, const struct err *err)
+{
+	const struct follow_who who = {s, ask->job, ask->tool, ask->once};
+	struct err failed;
+	if (follow_record_end(user, &who, err ? NULL : status,
+		    err ? err_info(err->code)->name : NULL, false, &failed) < 0)
+		log_error("%s", failed.text);
+}
+
+/* ---- finding ---- */
+
+int board_find(struct call *c, struct dashboard **ret, struct err *err)
+{
+	struct dashboards *all = c->server->dashboards;
+	const char *id = args_text(c->args, "dashboard");
+	struct dashboard *d;
+	if (!all)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, 0, "no sandbox can be made here");
+	int r = dashboards_find(all, c->principal, id, &d, err);
+	struct session *s = r == 0 ? dashboard_session(d) : NULL;
+	if (s)
+		r = call_permit_session(c, s, err);
+	if (r == 0 && s) {
+		call_use_session(c, s);
+		r = session_speaks(s, err);
+	}
+	*ret = d;
+	return r;
+}
+
+/* ---- asking ---- */
+
+static void board_call_free(void *state)
+{
+	struct board_call *b = state;
+	dashboard_wait_abandon(b->wait);
+	free(b);
+}
+
+static struct board_call *board_call(struct call *c, struct dashboard *d,
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+{
+	struct board_call *b = xcalloc(1, sizeof(*b));
+	b->dashboard = d;
+	b->answered = answered;
+	c->state = b;
+	c->state_free = board_call_free;
+	return b;
+}
+
+static void on_answer(void *user, const struct dashboard_answer *a, const struct err *err)
+{
+	struct call *c = user;
+	struct board_call *b = c->state;
+	b->wait = NULL;
+	if (err)
+		call_fail(c, err);
+	else
+		b->answered(c, b->dashboard, a);
+}
+
+static int audit_start(struct call *c, const json_t *request, struct err *err)
+{
+	_cleanup_free_ char *text = json_dumps(request, JSON_COMPACT | JSON_SORT_KEYS);
+	uint8_t digest[SHA256_SIZE];
+	char hex[2 * SHA256_SIZE + 1];
+	struct sha256 s;
+	sha256_init(&s);
+	sha256_update(&s, text ? text : "", text ? strlen(text) : 0);
+	sha256_final(&s, digest);
+	id_hex(digest, sizeof(digest), hex);
+	struct audit_event e = {.event = "exec.start", .sha256 = hex, .detail = "dashboard"};
+	return call_audit(c, &e, err);
+}
+
+void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, json_t *request,
+	uint64_t seq, uint64_t wait_us,
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+{
+	struct err err = {0};
+	uint64_t timeout_us = 0;
+	delivery_id(&c->delivery, 'j', c->job);
+	const struct dashboard_ask ask = {
+		.kind = kind,
+		.tool = c->tool->name,
+		.once = c->delivery.replayed,
+		.job = c->job,
+		.request = request,
+		.seq = seq,
+	};
+	int r = run_timeout_us(c, &timeout_us, &err);
+	if (r == 0 && !dashboard_joins(d, &ask))
+		r = audit_start(c, request, &err);
+	if (r < 0) {
+		json_decref(request);
+		call_fail(c, &err);
+		return;
+	}
+	struct board_call *b = board_call(c, d, answered);
+	struct dashboard_ask timed = ask;
+	timed.timeout_us = timeout_us;
+	b->wait = dashboard_ask(d, &timed, wait_us, on_answer, c);
+	json_decref(request);
+}
+
+bool board_cancel(struct call *c)
+{
+	struct board_call *b = c->state;
+	if (b) {
+		dashboard_wait_abandon(b->wait);
+		b->wait = NULL;
+	}
+	return true;
+}
+
+/* ---- events ---- */
+
+static bool is_one_of(const char *type, const char *const *names)
+{
+	for (size_t i = 0; names[i]; i++)
+		if (strcmp(names[i], type) == 0)
+			return true;
+	return false;
+}
+
+static json_t *event_request(const struct dashboard *d, const json_t *event)
+{
+	return json_pack("{s:s, s:s, s:O}", "op", "event", "id", dashboard_id(d), "event", event);
+}
+
+/* The dashboard as it is, without a cell. */
+static void answer_state(struct call *c, struct dashboard *d,
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+{
+	const struct dashboard_answer a = {
+		.expired = !dashboard_session(d),
+		.running = dashboard_busy(d),
+		.tree = dashboard_tree(d),
+	};
+	answered(c, d, &a);
+}
+
+static void open_board(struct call *c, struct dashboard *d, const json_t *event, uint64_t wait_us,
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+{
+	/* while it is busy its kernel answers nobody else, and without one nobody does */
+	if (!dashboard_session(d) || (dashboard_busy(d) && dashboard_tree(d)))
+		answer_state(c, d, answered);
+	else
+		board_send(c, d, DASHBOARD_LOOK, event_request(d, event), 0, wait_us, answered);
+}
+
+void board_event(struct call *c, struct dashboard *d, const json_t *event, uint64_t wait_us,
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+{
+	static const char *const moves[] = {"set", "click", "submit", "rerun", NULL};
+	static const char *const looks[] = {"table", "zoom", "image", "export", NULL};
+	const char *type = json_string_value(json_object_get(event, "type"));
+	json_int_t given = json_integer_value(json_object_get(event, "seq"));
+	uint64_t seq = given > 0 ? (uint64_t)given : 0;
+	if (!type) {
+		call_failf(c, ERR_INVALID_ARGUMENT,
+			"argument \"event\" needs a \"type\": set, click, submit, table, zoom, "
+			"image, open, poll, cancel, export or rerun");
+	} else if (strcmp(type, "poll") == 0) {
+		double s = json_number_value(json_object_get(event, "wait_s"));
+		s = MIN(MAX(s, 0), POLL_MAX_S);
+		struct board_call *b = board_call(c, d, answered);
+		b->wait = dashboard_wait_for(
+			d, seq, (uint64_t)(s * (double)USEC_PER_SEC), on_answer, c);
+	} else if (strcmp(type, "cancel") == 0) {
+		dashboard_cancel(d);
+		answer_state(c, d, answered);
+	} else if (strcmp(type, "open") == 0) {
+		open_board(c, d, event, wait_us, answered);
+	} else if (!is_one_of(type, moves) && !is_one_of(type, looks)) {
+		call_failf(c, ERR_INVALID_ARGUMENT, "there is no event of type \"%.40s\"", type);
+	} else if (!dashboard_session(d)) {
+		answer_state(c, d, answered);
+	} else {
+		board_send(c, d, is_one_of(type, moves) ? DASHBOARD_MOVE : DASHBOARD_LOOK,
+			event_request(d, event), seq, wait_us, answered);
+	}
+}
+
+/* ---- what went wrong ---- */
+
+char *board_trouble(const struct dashboard_answer *a)
+{
+	const struct exec_status *s = a->status;
+	if (!s || a->tree || a->patch || a->page)
+		return NULL;
+	if (s->error_name)
+		return xasprintf("the dashboard's kernel answered %.100s: %.2000s", s->error_name,
+			s->error_message ? s->error_message : "");
+	if (s->reason == REASON_EXIT && s->has_exit_code && s->exit_code == 0)
+		return s->n_results ? NULL : xstrdup("the dashboard's kernel answered nothing");
+	return xasprintf("the dashboard's code ended: %s%s", exec_reason_name(s->reason),
+		s->reason == REASON_INTERPRETER_DIED
+			? " (the interpreter has gone with its variables)"
+			: "");
+}

@@ -1,0 +1,33 @@
+/* board.h: what data_dashboard and dashboard_event share: finding a dashboard, putting a cell of it
+ * on record and sending it, and the end of its waiting. */
+#pragma once
+
+#include "dashboard/dashboard.h"
+#include "mcp/call.h"
+
+struct board_call {
+	struct dashboard *dashboard;
+	struct dashboard_wait *wait;
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a);
+};
+
+/* The dashboard that the argument names; its session becomes the call's, where it is there and the
+ * policy permits it. */
+int board_find(struct call *c, struct dashboard **ret, struct err *err) MUST_CHECK;
+/* Sends a cell; answered is called with what it says, or that it still runs; an error ends the
+ * call. request is stolen. */
+void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, json_t *request,
+	uint64_t seq, uint64_t wait_us,
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a));
+/* Deals with an event as the App or the model sends it. */
+void board_event(struct call *c, struct dashboard *d, const json_t *event, uint64_t wait_us,
+	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a));
+/* For struct tool: nothing is waited for any more; the cell goes on. */
+bool board_cancel(struct call *c);
+
+/* Why a cell has no answer, in words; NULL: it has one. Owned by the caller. */
+char *board_trouble(const struct dashboard_answer *a);
+/* Two hooks of struct dashboards_config; user is the server. */
+json_t *board_mask(void *user, struct session *s, json_t *v, struct err *ret);
+void board_ended(void *user, struct session *s, const struct dashboard_ask *ask,
+	const struct exec_status *status, const struct err *err);

@@ -1,0 +1,223 @@
+#!/usr/bin/python3
+"""Dashboards over MCP: made, moved, read on by another broker, kept when their session has gone."""
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+import unittest
+
+import harness
+from harness import SLOW, until
+
+CODE = """
+import scb
+with open("loads", "a") as f:
+    f.write("x")
+n = scb.slider("Count", 1, 50, 10)
+kind = scb.selectbox("Kind", ["sum", "mean"])
+values = list(range(n))
+scb.metric("Result", sum(values) if kind == "sum" else sum(values) / n)
+"""
+SLOW_CODE = """
+import scb, time
+n = scb.slider("Count", 1, 50, 10)
+time.sleep(30 if n == 40 else 0)
+scb.metric("Result", n)
+"""
+
+
+class Dashboard(unittest.TestCase):
+    maxDiff = 3000
+
+    def setUp(self):
+        self.place = harness.Place()
+        self.clients = []
+        self.seq = 0
+        self.c = self.serve()
+
+    def tearDown(self):
+        for c in self.clients:
+            if c.alive():
+                c.close()
+        self.place.end()
+        for c in self.clients:
+            self.assertEqual([], c.faults)
+        shutil.rmtree(self.place.top, True)
+
+    def explain(self):
+        return "".join(c.explain() for c in self.clients)
+
+    def serve(self, *arguments):
+        c = self.place.serve(*arguments)
+        self.clients.append(c)
+        c.initialize()
+        return c
+
+    def show(self, code=CODE, **arguments):
+        r = self.c.tool("data_dashboard", code=code, **arguments)
+        self.assertFalse(r.is_error, str(r))
+        self.board = r.data["dashboard"]
+        self.session = r.data["session"]
+        self.assertIn(self.board, r.text)
+        return r
+
+    def event(self, type, client=None, **event):
+        self.seq += 1
+        r = (client or self.c).tool("dashboard_event", dashboard=self.board,
+                                    event={"type": type, "seq": self.seq, "rev": 0, **event})
+        self.assertFalse(r.is_error, str(r))
+        return r.data
+
+    def opened(self, client=None):
+        tree = self.event("open", client)
+        return {node["label"]: node.get("value", node.get("text")) for node in nodes(tree["tree"]) if "label" in node}
+
+    # -- what is shown
+
+    def test_shown_and_moved(self):
+        r = self.show()
+        self.assertEqual("ok", r.data["status"])
+        self.assertEqual(["Count", "Kind"], [control["label"] for control in r.data["controls"]])
+        self.assertRegex(r.text, r"Result 45\b")
+        self.assertEqual({"Count": 10, "Kind": "sum", "Result": 45}, self.opened())
+        patch = self.event("set", values={"Count": 20})
+        self.assertEqual(("ok", self.seq), (patch["status"], patch["seq"]))
+        self.assertEqual([190], [n["value"] for n in patch["set"].values() if n["t"] == "metric"])
+        # the variables are the session's
+        r = self.c.tool("run_code", code="n, open('loads').read()", session=self.session)
+        self.assertEqual("(20, 'x')", r.results[0]["mime"]["text/plain"])
+        # the model may move controls, too, and sees the same
+        r = self.c.tool("data_dashboard", dashboard=self.board, event={"type": "set", "values": {"Kind": "mean"}})
+        self.assertRegex(r.text, r"Result 9\.5\b")
+        self.assertEqual({"Count": 20, "Kind": "mean", "Result": 9.5}, self.opened())
+        # some hosts give objects as texts
+        r = self.c.tool("dashboard_event", dashboard=self.board, event=json.dumps({"type": "open"}), plain=True)
+        self.assertEqual(self.board, json.loads(r.text)["id"])
+
+    def test_plain_value_and_edit(self):
+        r = self.show("{'revenue': 1200, 'orders': 381}", title="Numbers")
+        self.assertEqual("Numbers", r.data["title"])
+        self.assertEqual({"revenue": 1200, "orders": 381}, self.opened())
+        r = self.c.tool("data_dashboard", dashboard=self.board, code="import scb\nscb.metric('Only', 7)")
+        self.assertEqual((self.board, False), (r.data["dashboard"], r.is_error), str(r))
+        self.assertEqual({"Only": 7}, self.opened())
+
+    def test_faults(self):
+        r = self.c.tool("data_dashboard", code="x = 1 /")
+        self.assertTrue(r.is_error, str(r))
+        r = self.c.tool("data_dashboard", code="import scb\nscb.metric('a', 1)\nmissing_name")
+        self.assertIn("missing_name", r.text)
+        self.assertEqual("error", r.data["status"])
+        for arguments, words in (({}, "either"), ({"code": "1", "event": {"type": "open"}}, "either"),
+                                 ({"event": {"type": "open"}}, "dashboard"),
+                                 ({"dashboard": "d-" + "0" * 32, "code": "1"}, "no such dashboard")):
+            r = self.c.tool("data_dashboard", **arguments)
+            self.assertTrue(r.is_error and words in r.text, str(r))
+        self.show()
+        for event in ({}, {"type": "format"}, {"type": 5}, {"type": "set", "values": 7}):
+            r = self.c.tool("dashboard_event", dashboard=self.board, event=event)
+            self.assertTrue(r.is_error or r.data["status"] in ("ok", "error"), str(r))
+        self.assertEqual({"Count": 10, "Kind": "sum", "Result": 45}, self.opened())
+
+    def test_of_another(self):
+        self.show()
+        other = self.serve("--state", os.path.join(self.place.home, "other"))
+        r = other.tool("dashboard_event", dashboard=self.board, event={"type": "open"})
+        self.assertTrue(r.is_error and "no such dashboard" in r.text, str(r))
+
+    # -- what takes long
+
+    def test_slow(self):
+        self.show(SLOW_CODE)
+        began = time.monotonic()
+        patch = self.event("set", values={"Count": 40})
+        self.assertEqual("running", patch["status"])
+        seq = self.seq
+        self.assertLess(time.monotonic() - began, 5 * SLOW)
+        # while its kernel is busy it can be shown, and polled
+        self.assertEqual("running", self.event("open")["status"])
+        self.assertEqual("running", self.event("poll", seq=seq, wait_s=0.1)["status"])
+        # a newer value does not wait for the older one
+        done = self.event("set", values={"Count": 12})
+        done = done if done["status"] != "running" else self.event("poll", seq=self.seq, wait_s=20)
+        self.assertEqual("ok", done["status"], done)
+        self.assertLess(time.monotonic() - began, 20 * SLOW)
+        self.assertEqual({"Count": 12, "Result": 12}, self.opened())
+
+    def test_cancel(self):
+        self.show(SLOW_CODE)
+        self.assertEqual("running", self.event("set", values={"Count": 40})["status"])
+        seq = self.seq
+        self.event("cancel")
+        self.assertNotEqual("running", self.event("poll", seq=seq, wait_s=20)["status"])
+        self.event("set", values={"Count": 3})
+        self.assertEqual({"Count": 3, "Result": 3}, self.opened())
+
+    def test_quick_moves_are_one(self):
+        """Moves that come while one runs are one event, the newest value's."""
+        self.show(SLOW_CODE)
+        answers = []
+
+        def move(value):
+            answers.append(self.c.tool("dashboard_event", dashboard=self.board,
+                                       event={"type": "set", "seq": 100 + value, "rev": 0, "values": {"Count": value}}))
+        began = time.monotonic()
+        threads = [threading.Thread(target=move, args=(v,)) for v in (40, 20, 21, 22, 23)]
+        for t in threads:
+            t.start()
+            time.sleep(0.05)
+        for t in threads:
+            t.join()
+        self.assertTrue(until(lambda: self.event("poll", seq=0, wait_s=20)["status"] == "ok", 30 * SLOW))
+        self.assertLess(time.monotonic() - began, 15 * SLOW)
+        self.assertEqual({"Count": 23, "Result": 23}, self.opened())
+        starts = [e for e in self.place.audit() if e["event"] == "exec.start" and e["tool"] == "dashboard_event"]
+        self.assertLess(len(starts), 5 + 3)  # fewer than the moves and the looks since
+
+    # -- what outlives what
+
+    def test_broker_killed(self):
+        self.show()
+        self.event("set", values={"Count": 20})
+        os.kill(self.c.server(), signal.SIGKILL)
+        self.assertEqual({"Count": 20, "Kind": "sum", "Result": 190}, self.opened())
+        self.event("set", values={"Count": 5})
+        self.assertEqual({"Count": 5, "Kind": "sum", "Result": 10}, self.opened())
+        r = self.c.tool("run_code", code="n, open('loads').read()", session=self.session)
+        self.assertEqual("(5, 'x')", r.results[0]["mime"]["text/plain"])
+
+    def test_session_closed(self):
+        """What was shown last can be looked at; nothing runs any more."""
+        self.show()
+        self.assertEqual(45, self.opened()["Result"])
+        self.c.tool("session", action="close", session=self.session)
+        tree = self.event("open")
+        self.assertEqual("expired", tree["status"])
+        self.assertIn(45, [n.get("value") for n in nodes(tree["tree"])])
+        self.assertEqual("expired", self.event("set", values={"Count": 5})["status"])
+        r = self.c.tool("data_dashboard", dashboard=self.board, code="1")
+        self.assertTrue(r.is_error and "session" in r.text, str(r))
+
+    def test_recorded(self):
+        self.show()
+        self.event("set", values={"Count": 20})
+        self.c.close()
+        self.place.end()
+        events = self.place.audit()
+        starts = {e["job"]: e for e in events if e["event"] == "exec.start"}
+        ends = {e["job"]: e for e in events if e["event"] == "exec.end"}
+        self.assertEqual({"data_dashboard", "dashboard_event"}, {e["tool"] for e in starts.values()})
+        self.assertEqual(set(starts), set(ends))
+        self.assertEqual({0}, {e.get("exitCode") for e in ends.values()})
+
+
+def nodes(tree):
+    for node in tree:
+        yield node
+        yield from nodes(node.get("of", []))
+
+
+if __name__ == "__main__":
+    harness.main()
