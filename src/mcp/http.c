@@ -309,7 +309,8 @@ static void refuse_place(struct http_exchange *x)
 static void refuse_token(struct http_exchange *x)
 {
 	static const struct http_field fields[] = {{"www-authenticate", "Bearer realm=\"scb\""}};
-	static const char text[] = "Unauthorized: send the token as \"Authorization: Bearer …\"\n";
+	static const char text[] = "Unauthorized: send the token as \"Authorization: Bearer …\"; "
+				   "scb serve says at its start which file has it\n";
 	http_answer(x, 401, "text/plain; charset=utf-8", fields, 1, text, sizeof(text) - 1);
 }
 
@@ -381,7 +382,7 @@ static void on_request(void *user, struct http_exchange *x)
 	else if (is_path(head, "/healthz") && reads)
 		answer_text(x, 200, "ok\n");
 	else
-		answer_text(x, 404, "Not Found\n");
+		answer_text(x, 404, "Not Found: MCP is at /mcp\n");
 }
 
 static void on_gone(void *user)
