@@ -72,6 +72,17 @@
 
 /* What a container engine answers at once: its description is the longest, with some 10 KiB. */
 #define LIMIT_ENGINE_ANSWER (1 * MIB)
+/* From connect to the end of TLS' handshake, absolute. */
+#define LIMIT_HTTP_TLS_MS (10 * 1000)
+/* Connections of one address, IPv6 of one network of 64 bits; of this machine itself, where a proxy
+ * may be, no such limit. Browsers open six, a host some more. */
+#define LIMIT_HTTP_CONNECTIONS_PEER 256
+/* Wrong tokens of one address: so many at once, and one more every so often; above that nothing
+ * that needs a token is answered to it. */
+#define LIMIT_HTTP_FAILURES   20
+#define LIMIT_HTTP_FAILURE_US (6 * USEC_PER_SEC)
+/* Addresses without a connection whose wrong tokens are remembered; the oldest is forgotten. */
+#define LIMIT_HTTP_PEERS 4096
 /* Presented files on their way out at once; each holds two pieces of 128 KiB. */
 #define LIMIT_HTTP_TRANSFERS 256
 /* A link to a presented file: long enough that a person finds it in a conversation of the day. */

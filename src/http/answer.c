@@ -179,6 +179,11 @@ const struct http_head *http_head(const struct http_exchange *x)
 	return x->head;
 }
 
+const struct peer_address *http_peer(const struct http_exchange *x)
+{
+	return &http_conn_of(x)->peer;
+}
+
 const void *http_body(const struct http_exchange *x, size_t *ret_n)
 {
 	*ret_n = http_conn_of(x)->body.len;

@@ -14,6 +14,8 @@
 /* After the last byte of an answer: so that the peer can read it although it is still sending. */
 #define LINGER_MS    2000
 #define LINGER_BYTES MIB
+/* What is encrypted at a time: a sixteenth more, at most, is what the socket gets. */
+#define SEAL_PIECE (128 * KIB)
 
 static void advance(struct http_conn *c);
 
@@ -34,7 +36,9 @@ static void on_handle_closed(uv_handle_t *h)
 	buf_done(&c->body);
 	buf_done(&c->ahead);
 	buf_done(&c->out);
+	buf_done(&c->wire);
 	buf_done(&c->in_flight);
+	tls_free(c->tls);
 	free(c);
 	http_server_handle_closed(s);
 }
@@ -48,6 +52,8 @@ static void conn_close(struct http_conn *c)
 	c->phase = HTTP_CLOSED;
 	list_remove(&c->link);
 	c->server->n_conns--;
+	if (c->counted)
+		peers_leave(c->server->peers, &c->peer);
 	if (watcher)
 		watcher->gone(c->x.user);
 	uv_close((uv_handle_t *)&c->tcp, on_handle_closed);
@@ -100,7 +106,7 @@ static void write_within(struct http_conn *c, uint64_t ms)
 
 size_t http_conn_queued(const struct http_conn *c)
 {
-	return c->out.len + c->in_flight.len;
+	return c->out.len + c->wire.len + c->in_flight.len;
 }
 
 /* Never at once: who writes is in the middle of something. */
@@ -130,6 +136,10 @@ static void linger(struct http_conn *c)
 {
 	c->phase = HTTP_LINGERING;
 	buf_done(&c->ahead);
+	if (c->tls) {
+		tls_goodbye(c->tls, &c->wire);
+		http_conn_flush(c);
+	}
 	c->shutdown.data = c;
 	if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shut) < 0) {
 		conn_close(c);
@@ -165,11 +175,11 @@ static void on_written(uv_write_t *w, int status)
 	on_gone_out(c);
 }
 
-static void start_write(struct http_conn *c)
+static void start_write(struct http_conn *c, struct buf *from)
 {
-	size_t n = MIN(c->out.len, HTTP_WRITE_PIECE);
-	CHECK(buf_append(&c->in_flight, c->out.data, n) == 0);
-	buf_consume(&c->out, n);
+	size_t n = MIN(from->len, HTTP_WRITE_PIECE);
+	CHECK(buf_append(&c->in_flight, from->data, n) == 0);
+	buf_consume(from, n);
 	uv_buf_t b = uv_buf_init((char *)c->in_flight.data, (unsigned)n);
 	c->write.data = c;
 	c->writing = uv_write(&c->write, (uv_stream_t *)&c->tcp, &b, 1, on_written) == 0;
@@ -180,25 +190,45 @@ static void start_write(struct http_conn *c)
 		http_conn_break_off(c);
 }
 
+/* What the socket is to get next; empty: nothing. */
+static struct buf *for_socket(struct http_conn *c)
+{
+	if (!c->tls)
+		return &c->out;
+	if (c->wire.len == 0 && c->out.len && tls_established(c->tls)) {
+		size_t n = MIN(c->out.len, SEAL_PIECE);
+		if (tls_seal(c->tls, c->out.data, n, &c->wire) < 0)
+			http_conn_break_off(c);
+		else
+			buf_consume(&c->out, n);
+	}
+	return &c->wire;
+}
+
 void http_conn_flush(struct http_conn *c)
 {
-	while (c->out.len && !c->writing && c->phase != HTTP_CLOSED && !c->broken) {
-		size_t n = MIN(c->out.len, HTTP_WRITE_PIECE);
-		uv_buf_t b = uv_buf_init((char *)c->out.data, (unsigned)n);
+	while (!c->writing && c->phase != HTTP_CLOSED && !c->broken) {
+		struct buf *from = for_socket(c);
+		size_t n = MIN(from->len, HTTP_WRITE_PIECE);
+		if (n == 0)
+			break;
+		uv_buf_t b = uv_buf_init((char *)from->data, (unsigned)n);
 		int done = uv_try_write((uv_stream_t *)&c->tcp, &b, 1);
 		if (done < 0 && done != UV_EAGAIN) {
 			http_conn_break_off(c);
 			return;
 		}
 		if (done > 0) {
-			buf_consume(&c->out, (size_t)done);
+			buf_consume(from, (size_t)done);
 			c->server->stats.bytes_out += (size_t)done;
 		}
 		if (done < (int)n)
-			start_write(c);
+			start_write(c, from);
 	}
 	if (c->out.len == 0 && c->out.cap > DRAINED)
 		buf_done(&c->out);
+	if (c->wire.len == 0)
+		buf_done(&c->wire);
 }
 
 void http_conn_answered(struct http_conn *c)
@@ -334,6 +364,35 @@ static void advance(struct http_conn *c)
 		c->reading = false;
 }
 
+/* A client that does not know better is told, in its own language. */
+static bool is_plain_http(const char *p, size_t n)
+{
+	size_t letters = 0;
+	while (letters < n && p[letters] >= 'A' && p[letters] <= 'Z')
+		letters++;
+	return letters >= 3 && letters < n && p[letters] == ' ';
+}
+
+static void on_encrypted(struct http_conn *c, const char *p, size_t n)
+{
+	bool fresh = !tls_established(c->tls);
+	int r = tls_open(c->tls, p, n, &c->ahead, &c->wire);
+	if (r < 0 && fresh && is_plain_http(p, n)) {
+		tls_free(TAKE_PTR(c->tls));
+		buf_done(&c->wire);
+		refuse(c, 400, "this port speaks TLS: ask by https://");
+		return;
+	}
+	if (fresh && tls_established(c->tls))
+		read_within(c, LIMIT_HTTP_IDLE_MS);
+	c->server->stats.tls_failed += r == -EPROTO && fresh;
+	http_conn_flush(c);
+	if (r < 0)
+		conn_close(c);
+	else
+		advance(c);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b)
 {
 	struct http_conn *c = stream->data;
@@ -350,7 +409,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b)
 			conn_close(c);
 		return;
 	}
-	if (buf_append(&c->ahead, b->base, (size_t)n) < 0)
+	if (c->tls)
+		on_encrypted(c, b->base, (size_t)n);
+	else if (buf_append(&c->ahead, b->base, (size_t)n) < 0)
 		conn_close(c);
 	else
 		advance(c);
@@ -368,6 +429,17 @@ static void on_timer(uv_timer_t *t)
 
 /* ---- the beginning ---- */
 
+static bool has_room_for_peer(struct http_conn *c)
+{
+	struct sockaddr_storage a = {0};
+	int size = sizeof(a);
+	if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&a, &size) < 0)
+		return false; /* it has gone */
+	peer_address(&a, &c->peer);
+	c->counted = peers_enter(c->server->peers, &c->peer);
+	return c->counted;
+}
+
 void http_conn_accept(struct http_server *s)
 {
 	static const struct http_events events = {on_head, on_body, on_end};
@@ -381,18 +453,21 @@ void http_conn_accept(struct http_server *s)
 	s->n_conns++;
 	list_append(&s->conns, &c->link);
 	buf_init(&c->body, LIMIT_HTTP_BODY);
-	buf_init(&c->ahead, 2 * AHEAD_MAX);
+	buf_init(&c->ahead, 3 * AHEAD_MAX); /* a read on top, and what TLS held back */
+	buf_init(&c->wire, LIMIT_HTTP_OUT_QUEUE);
 	buf_init(&c->out, LIMIT_HTTP_OUT_QUEUE);
 	buf_init(&c->in_flight, HTTP_WRITE_PIECE);
 	c->parser = http_parser_new(HTTP_KIND_REQUEST, &events, c, LIMIT_HTTP_BODY);
-	bool full = s->n_conns > LIMIT_HTTP_CONNECTIONS || s->closing;
 	s->stats.accepted++;
-	if (uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)&c->tcp) < 0 || full) {
+	if (uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)&c->tcp) < 0 || s->closing ||
+		s->n_conns > LIMIT_HTTP_CONNECTIONS || !has_room_for_peer(c)) {
 		s->stats.refused++;
 		conn_close(c);
 		return;
 	}
+	if (s->tls)
+		c->tls = tls_new(s->tls);
 	(void)uv_tcp_nodelay(&c->tcp, 1);
-	read_within(c, LIMIT_HTTP_IDLE_MS);
+	read_within(c, c->tls ? LIMIT_HTTP_TLS_MS : LIMIT_HTTP_IDLE_MS);
 	advance(c);
 }

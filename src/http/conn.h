@@ -3,7 +3,9 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "http/peers.h"
 #include "http/server.h"
+#include "http/tls.h"
 
 /* One write to the socket: its end is a sign of life. */
 #define HTTP_WRITE_PIECE (256 * KIB)
@@ -16,6 +18,8 @@ struct http_server {
 	struct list conns;
 	size_t n_conns, n_handles;
 	struct http_stats stats;
+	struct tls_context *tls; /* NULL: plain */
+	struct peers *peers;
 	bool closing;
 	void (*done)(void *user);
 	void *done_user;
@@ -47,7 +51,10 @@ struct http_conn {
 	uint64_t read_by_ms, write_by_ms; /* of the loop's clock; 0: nothing is waited for */
 	struct http_parser *parser;
 	struct http_exchange x;
-	struct buf body, ahead, out, in_flight;
+	struct tls *tls;                              /* NULL: plain */
+	struct buf body, ahead, out, wire, in_flight; /* wire: of out, encrypted */
+	struct peer_address peer;
+	bool counted; /* at its address */
 	size_t lingered;
 };
 

@@ -15,6 +15,8 @@ void http_server_handle_closed(struct http_server *s)
 		return;
 	void (*done)(void *user) = s->done;
 	void *user = s->done_user;
+	tls_context_free(s->tls);
+	peers_free(s->peers);
 	free(s);
 	if (done)
 		done(user);
@@ -43,11 +45,15 @@ int http_server_new(const struct http_server_config *config, const char *host, u
 	struct http_server **ret, struct err *err)
 {
 	struct sockaddr_storage a = {0};
-	if (address_of(host, port, &a) < 0)
+	if (address_of(host, port, &a) < 0) {
+		tls_context_free(config->tls);
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
 			"\"%.60s\" is no numeric IPv4 or IPv6 address", host);
+	}
 	struct http_server *s = xcalloc(1, sizeof(*s));
 	s->config = *config;
+	s->tls = config->tls;
+	s->peers = peers_new();
 	list_init(&s->conns);
 	(void)uv_tcp_init(config->loop, &s->listener);
 	s->listener.data = s;
@@ -72,6 +78,18 @@ uint16_t http_server_port(const struct http_server *s)
 		return 0;
 	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
 					     : ((struct sockaddr_in *)&a)->sin_port);
+}
+
+void http_server_set_tls(struct http_server *s, struct tls_context *tls)
+{
+	CHECK(s->tls);
+	tls_context_free(s->tls);
+	s->tls = tls;
+}
+
+struct peers *http_server_peers(struct http_server *s)
+{
+	return s->peers;
 }
 
 const struct http_stats *http_server_stats(const struct http_server *s)

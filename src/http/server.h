@@ -12,6 +12,9 @@
 #include "http/parse.h"
 
 struct http_server;
+struct peers;
+struct peer_address;
+struct tls_context;
 struct http_exchange; /* one request and its answer */
 
 struct http_server_config {
@@ -24,6 +27,7 @@ struct http_server_config {
 	/* The request is whole. Answered now or later, from the loop; who does it later watches
 	 * (http_watch()). */
 	void (*request)(void *user, struct http_exchange *x);
+	struct tls_context *tls; /* taken, also where it fails; NULL: plain */
 };
 
 /* host: a numeric IPv4 or IPv6 address; port 0: any. Listens at once. ERR_IO with words. */
@@ -35,9 +39,14 @@ uint16_t http_server_port(const struct http_server *s);
 #define HTTP_STATUSES 28
 struct http_stats {
 	uint64_t accepted, refused; /* connections; of those, closed at once: too many */
+	uint64_t tls_failed;        /* handshakes */
 	uint64_t bytes_in, bytes_out;
 	uint64_t by_status[HTTP_STATUSES]; /* answers; see http_status_at() */
 };
+/* For connections from now on; taken. It was one with TLS before. */
+void http_server_set_tls(struct http_server *s, struct tls_context *tls);
+/* Who connects, and who fails (peers.h). */
+struct peers *http_server_peers(struct http_server *s);
 const struct http_stats *http_server_stats(const struct http_server *s);
 size_t http_server_connections(const struct http_server *s);
 /* The status of that place; 0, the last one: any other. */
@@ -48,6 +57,8 @@ void http_server_close(struct http_server *s, void (*done)(void *user), void *us
 /* ---- an exchange: valid from head() to the end of its answer or gone() ---- */
 
 const struct http_head *http_head(const struct http_exchange *x);
+/* Who asks. */
+const struct peer_address *http_peer(const struct http_exchange *x);
 /* From request() on. */
 const void *http_body(const struct http_exchange *x, size_t *ret_n);
 /* Whoever answers later, from request() on. */
