@@ -182,8 +182,8 @@ int reach_control(
 
 /* ---- hand-over ---- */
 
-/* Asks a broker to go: an older one, or (for_http) any. The lock's descriptor, or a negative errno
- * where it does not: then it is just another broker to be waited for. */
+/* Asks a broker to go: an older one, or (for_http) any. The lock's descriptor; -EBUSY where it
+ * stays; another negative errno where it is just another broker to be waited for. */
 static int take_over(const char *socket, bool for_http)
 {
 	struct front_hello hello;
@@ -201,10 +201,10 @@ static int take_over(const char *socket, bool for_http)
 		json_pack("{s:s,s:s,s:b}", "op", "leave", "build", build.version, "http", for_http);
 	json_t *answer = NULL;
 	r = reach_control(fd, request, &answer, &lock, &err);
+	if (r == 0 && lock < 0)
+		r = json_object_get(answer, "error") ? -EBUSY : -EPERM;
 	json_decref(request);
 	json_decref(answer);
-	if (r == 0 && lock < 0)
-		r = -EPERM;
 	return r < 0 ? r : lock;
 }
 
@@ -264,6 +264,15 @@ static int start_or_wait(struct reaching *r, struct err *err)
 	return 0;
 }
 
+static int too_old(const struct reaching *r, const struct front_reply *reply, struct err *err)
+{
+	return err_set(err, ERR_PROTOCOL, 0,
+		"the broker (process %d, scb %s) that serves HTTP from %.150s is too old for this "
+		"scb (%s): restart it (scb serve --http), or use another state directory (--state "
+		"DIR)",
+		reply->pid, reply->build, r->state, build.version);
+}
+
 /* 1: connected. 0: try again. Else it is over. */
 static int try_once(struct reaching *r, int *ret_fd, struct err *err)
 {
@@ -286,7 +295,14 @@ static int try_once(struct reaching *r, int *ret_fd, struct err *err)
 	if (front_build_compare(build.version, reply.build) > 0) {
 		fd_closep(&fd);
 		_cleanup_close_ int lock = take_over(r->address.socket, false);
-		return lock < 0 ? start_or_wait(r, err) : start_with(r, lock, err);
+		if (lock != -EBUSY)
+			return lock < 0 ? start_or_wait(r, err) : start_with(r, lock, err);
+		/* It serves HTTP, and is not taken away from under its clients: as it is. */
+		fd = connect_to(r->address.socket);
+		if (fd < 0 || say_hello(fd, r->hello, &reply, err) < 0)
+			return start_or_wait(r, err);
+		if (reply.why.code == ERR_PROTOCOL)
+			return too_old(r, &reply, err);
 	}
 	if (reply.why.code) {
 		*err = reply.why;
@@ -324,10 +340,15 @@ int reach_lock(const char *state, struct err *err)
 		address_done(&r.address);
 		if (address_read(state, &r.address) == 0)
 			lock = take_over(r.address.socket, true);
-		if (lock < 0 && clock_monotonic_us() >= end_us)
+		if (lock == -EBUSY)
+			(void)err_set(err, ERR_CONFLICT, EBUSY,
+				"the broker of %.200s (process %d) serves HTTP already: end it, or "
+				"use another state directory (--state DIR)",
+				state, address_lock_holder(state));
+		bool late = clock_monotonic_us() >= end_us;
+		if (lock < 0 && lock != -EBUSY && late)
 			(void)unreachable(&r, err);
-		bool over = lock >= 0 || clock_monotonic_us() >= end_us;
-		if (over) {
+		if (lock >= 0 || lock == -EBUSY || late) {
 			address_done(&r.address);
 			return lock < 0 ? -EWOULDBLOCK : lock;
 		}

@@ -134,12 +134,13 @@ static void do_close(struct front *f, const char *handle, const char *principal)
 
 /* ---- leave ---- */
 
-/* Only a newer build takes over: two of one version must not drive each other out. */
-/* For a newer build, or (for_http) for an scb that serves HTTP as well. */
+/* Only a newer build takes over: two of one version must not drive each other out. One that serves
+ * HTTP stays: who started it decides. For a newer build, or (for_http) for an scb that serves HTTP
+ * as well. */
 static void do_leave(struct front *f, const char *version, bool for_http)
 {
 	if (f->all->config.stays)
-		answer_error(f, ERR_CONFLICT, "the broker serves HTTP, too: end it by hand");
+		answer_error(f, ERR_CONFLICT, "the broker serves HTTP: end it by hand");
 	else if (!for_http && (!version || front_build_compare(version, build.version) <= 0))
 		answer_error(f, ERR_CONFLICT, "the broker is not older");
 	else
