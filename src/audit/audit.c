@@ -11,10 +11,18 @@
 /* Bytes of one field: a path has no more. */
 #define FIELD_MAX (4 * 1024)
 
+/* Names of events: there are some thirty. */
+#define NAMES 64
+
 struct audit {
 	struct chain *chain;
 	struct tail *tail; /* NULL: not asked for yet */
 	bool only_owed;    /* of what waits: nothing in it could still be held back */
+	struct {
+		const char *event;
+		uint64_t n;
+	} counts[NAMES];
+	uint64_t failures;
 };
 
 int audit_open(const char *path, const char *key, const struct audit_config *config,
@@ -161,7 +169,42 @@ static const char *subject_of(const struct audit_event *e)
 	return NULL;
 }
 
-int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
+/* ---- counting ---- */
+
+static void count(struct audit *a, const char *event)
+{
+	size_t i = 0;
+	while (i < NAMES && a->counts[i].event && strcmp(a->counts[i].event, event) != 0)
+		i++;
+	if (i == NAMES)
+		return;
+	a->counts[i].event = event;
+	a->counts[i].n++;
+}
+
+uint64_t audit_count(const struct audit *a, const char *event)
+{
+	for (size_t i = 0; i < NAMES && a->counts[i].event; i++)
+		if (strcmp(a->counts[i].event, event) == 0)
+			return a->counts[i].n;
+	return 0;
+}
+
+void audit_each_count(
+	const struct audit *a, void (*fn)(void *user, const char *event, uint64_t n), void *user)
+{
+	for (size_t i = 0; i < NAMES && a->counts[i].event; i++)
+		fn(user, a->counts[i].event, a->counts[i].n);
+}
+
+uint64_t audit_failures(const struct audit *a)
+{
+	return a->failures;
+}
+
+/* ---- writing ---- */
+
+static int write_event(struct audit *a, const struct audit_event *e, struct err *err)
 {
 	struct line l;
 	bool first = !chain_waits(a->chain);
@@ -181,6 +224,16 @@ int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
 	r = e->with_next ? 0 : audit_flush(a, err);
 	if (r < 0)
 		chain_owe(a->chain, -owed);
+	return r;
+}
+
+int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
+{
+	int r = write_event(a, e, err);
+	if (r < 0)
+		a->failures++;
+	else
+		count(a, e->event);
 	return r;
 }
 

@@ -79,6 +79,12 @@ void audit_close(struct audit *a);
  * audited must not be done. NULL members are left out. Adds ts, seq and the OWASP ids of the event,
  * prev. Room for the end of what begins is kept: where there is none, it does not begin. */
 int audit_event(struct audit *a, const struct audit_event *e, struct err *err) MUST_CHECK;
+/* Of each name, how many events are on record since it was opened. Names are static texts. */
+uint64_t audit_count(const struct audit *a, const char *event);
+void audit_each_count(
+	const struct audit *a, void (*fn)(void *user, const char *event, uint64_t n), void *user);
+/* How many could not be written. */
+uint64_t audit_failures(const struct audit *a);
 /* Writes the lines that wait for a next one; nothing where none does. */
 int audit_flush(struct audit *a, struct err *err) MUST_CHECK;
 

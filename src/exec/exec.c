@@ -302,6 +302,14 @@ static void on_closed(uv_handle_t *h)
 	free(h->data);
 }
 
+size_t exec_kernels_known(const struct exec *x)
+{
+	size_t n = 0;
+	list_for_each (k, next, &x->kernels, struct exec_kernel_ref, kernels)
+		n += k->started;
+	return n;
+}
+
 void exec_free(struct exec *x)
 {
 	if (!x)

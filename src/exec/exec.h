@@ -26,6 +26,9 @@ struct exec *exec_new(struct link *l, const char *kernels_dir, const char *works
 /* Abandons every call. The link is not closed. */
 void exec_free(struct exec *x);
 
+/* Kernels that were started, as far as is known here. */
+size_t exec_kernels_known(const struct exec *x);
+
 /* Who has kernels by another way than starting their program in the sandbox (a template). */
 struct exec_spawner {
 	/* Asked before the first start of the default kernel. 0: exec_kernel_spawned() will be

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "mcp/admit.h"
 #include "mcp/callask.h"
+#include "mcp/metrics.h"
 #include "mcp/tell.h"
 #include "secret/vault.h"
 
@@ -345,6 +346,8 @@ static void finish(struct call *c, const struct err *failed, const char *detail)
 	else
 		json_decref(said);
 
+	metrics_call(c->server->metrics, c->tool, failed ? failed->code : ERR_NONE,
+		clock_monotonic_us() - c->started_us);
 	struct err err = {0};
 	struct audit_event foreign = {.event = "handle.foreign", .with_next = true};
 	if (failed && failed->code == ERR_NO_SUCH_SESSION && args_text(c->args, "session"))

@@ -14,6 +14,7 @@
 
 struct dashboards;
 struct idempotency;
+struct metrics;
 struct rates;
 
 struct mcp_server {
@@ -23,6 +24,7 @@ struct mcp_server {
 	struct list follows; /* jobs whose end is still to be audited: follow.c */
 	struct idempotency *keys;
 	struct rates *rates;
+	struct metrics *metrics;
 	struct list asking;       /* calls that wait for their client: callask.c */
 	uint8_t ask_key[ASK_KEY]; /* of this server: ask.h */
 	struct buf tools[2];      /* the result of tools/list, encoded for each era on first need */

@@ -1,6 +1,7 @@
 /* http.c: see http.h. */
 #include "mcp/http.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -8,8 +9,11 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/list.h"
+#include "http/peers.h"
 #include "http/server.h"
+#include "http/tls.h"
 #include "mcp/httpfiles.h"
+#include "mcp/metrics.h"
 #include "mcp/server.h"
 #include "session/session.h"
 #include "wire/sha256.h"
@@ -18,6 +22,7 @@
 #define KEEP_ALIVE_MS 15000
 /* Of a request: its number for the transport. */
 #define REQUEST 1
+#define OUTPUTS "/outputs/"
 
 static const char type_json[] = "application/json", type_stream[] = "text/event-stream";
 
@@ -34,6 +39,9 @@ struct mcp_http {
 	size_t n_tokens;
 	char *anyone;
 	struct httprules_allowed allowed; /* copied */
+	struct peer_address *proxies;
+	size_t n_proxies;
+	bool tls;
 	uint8_t link_key[WEBLINK_KEY];
 	char *url; /* what clients reach it by; NULL: as each says in Host */
 	struct httpfiles *files;
@@ -250,7 +258,8 @@ static void run(struct mcp_http *h, struct http_exchange *x, const char *princip
 	r->since_us = clock_monotonic_us();
 	r->reads_streams = httprules_names_type(http_field(head, "accept"), type_stream);
 	_cleanup_free_ char *base =
-		h->url ? xstrdup(h->url) : xasprintf("http://%s", http_field(head, "host"));
+		h->url ? xstrdup(h->url)
+		       : xasprintf("http%s://%s", h->tls ? "s" : "", http_field(head, "host"));
 	const struct weblink_place links = {h->link_key, base};
 	const struct mcp_conn_config config = {
 		.principal = principal,
@@ -327,6 +336,52 @@ static void answer_preflight(struct http_exchange *x)
 	http_answer(x, 204, NULL, fields, ARRAY_SIZE(fields), NULL, 0);
 }
 
+/* Behind a proxy that is named, who stands behind it: the proxy itself appends that address. */
+static struct peer_address asker(const struct mcp_http *h, const struct http_exchange *x)
+{
+	struct peer_address a = *http_peer(x);
+	const char *behind = http_field(http_head(x), "x-forwarded-for");
+	for (size_t i = 0; behind && i < h->n_proxies; i++) {
+		if (memcmp(a.bytes, h->proxies[i].bytes, sizeof(a.bytes)) != 0)
+			continue;
+		const char *comma = strrchr(behind, ',');
+		const char *last = comma ? comma + 1 : behind;
+		(void)peer_address_parse(last + strspn(last, " \t"), &a);
+		break;
+	}
+	return a;
+}
+
+static void refuse_for_now(struct http_exchange *x, uint64_t wait_us)
+{
+	static const char text[] =
+		"Too Many Requests: too many wrong tokens came from this address\n";
+	char seconds[24];
+	(void)snprintf(
+		seconds, sizeof(seconds), "%llu", (unsigned long long)(wait_us / USEC_PER_SEC + 1));
+	const struct http_field fields[] = {{"retry-after", seconds}};
+	http_answer(x, 429, "text/plain; charset=utf-8", fields, 1, text, sizeof(text) - 1);
+}
+
+/* Answers where it may not come in. */
+static void check_token(struct mcp_http *h, struct http_exchange *x, bool may_have_link)
+{
+	const struct http_head *head = http_head(x);
+	struct peers *peers = http_server_peers(h->door);
+	const struct peer_address a = asker(h, x);
+	uint64_t now_us = clock_monotonic_us(), wait_us = peers_wait_us(peers, &a, now_us);
+	if (wait_us) {
+		refuse_for_now(x, wait_us);
+		return;
+	}
+	if (principal_of(h, head))
+		return;
+	if (http_count(head, "authorization"))
+		peers_failed(peers, &a, now_us);
+	if (!may_have_link)
+		refuse_token(x);
+}
+
 /* What can be said without the body. */
 static unsigned on_head(void *user, struct http_exchange *x)
 {
@@ -341,8 +396,10 @@ static unsigned on_head(void *user, struct http_exchange *x)
 		http_always(x, "access-control-allow-origin", origin);
 		http_always(x, "vary", "origin");
 	}
-	if (is_path(head, "/mcp") && head->verb != HTTP_VERB_OPTIONS && !principal_of(h, head))
-		refuse_token(x);
+	bool outputs = strncmp(head->target, OUTPUTS, sizeof(OUTPUTS) - 1) == 0;
+	if (outputs || is_path(head, "/metrics") ||
+		(is_path(head, "/mcp") && head->verb != HTTP_VERB_OPTIONS))
+		check_token(h, x, outputs);
 	return 0;
 }
 
@@ -360,14 +417,22 @@ static void on_mcp(struct mcp_http *h, struct http_exchange *x)
 		on_post(h, x, principal_of(h, head));
 }
 
+static void on_metrics(struct mcp_http *h, struct http_exchange *x)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(METRICS_MAX);
+	metrics_print(h->server, h->door, &out);
+	http_answer(x, 200, METRICS_TYPE, NULL, 0, out.data, out.len);
+}
+
 static void on_outputs(struct mcp_http *h, struct http_exchange *x)
 {
 	static const struct http_field allow[] = {{"allow", "GET, HEAD"}};
 	const struct http_head *head = http_head(x);
-	if (head->verb == HTTP_VERB_GET || head->verb == HTTP_VERB_HEAD)
-		(void)httpfiles_answer(h->files, x, principal_of(h, head));
-	else
+	const struct peer_address a = asker(h, x);
+	if (head->verb != HTTP_VERB_GET && head->verb != HTTP_VERB_HEAD)
 		http_answer(x, 405, NULL, allow, 1, NULL, 0);
+	else if (!httpfiles_answer(h->files, x, principal_of(h, head)))
+		peers_failed(http_server_peers(h->door), &a, clock_monotonic_us());
 }
 
 static void on_request(void *user, struct http_exchange *x)
@@ -377,8 +442,10 @@ static void on_request(void *user, struct http_exchange *x)
 	bool reads = head->verb == HTTP_VERB_GET || head->verb == HTTP_VERB_HEAD;
 	if (is_path(head, "/mcp"))
 		on_mcp(h, x);
-	else if (strncmp(head->target, "/outputs/", 9) == 0)
+	else if (strncmp(head->target, OUTPUTS, sizeof(OUTPUTS) - 1) == 0)
 		on_outputs(h, x);
+	else if (is_path(head, "/metrics") && reads)
+		on_metrics(h, x);
 	else if (is_path(head, "/healthz") && reads)
 		answer_text(x, 200, "ok\n");
 	else
@@ -451,6 +518,7 @@ static void mcp_http_free(struct mcp_http *h)
 	httpfiles_free(h->files);
 	explicit_bzero(h->link_key, sizeof(h->link_key));
 	free(h->url);
+	free(h->proxies);
 	session_profile_done(&h->profile);
 	free(h);
 }
@@ -479,8 +547,11 @@ static void on_door_closed(void *user)
 int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, struct err *err)
 {
 	struct mcp_http *h = xcalloc(1, sizeof(*h));
-	const struct http_server_config door = {
-		.loop = config->loop, .user = h, .head = on_head, .request = on_request};
+	const struct http_server_config door = {.loop = config->loop,
+		.user = h,
+		.head = on_head,
+		.request = on_request,
+		.tls = config->tls};
 	const struct httpfiles_config files = {.loop = config->loop,
 		.server = config->server,
 		.key = h->link_key,
@@ -507,6 +578,11 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 		id_random(h->link_key, sizeof(h->link_key));
 	h->url = config->url ? xstrdup(config->url) : NULL;
 	h->files = httpfiles_new(&files);
+	h->tls = config->tls;
+	h->n_proxies = config->n_proxies;
+	h->proxies = xcalloc(config->n_proxies + 1, sizeof(*h->proxies));
+	if (config->n_proxies)
+		memcpy(h->proxies, config->proxies, config->n_proxies * sizeof(*h->proxies));
 	int r = http_server_new(&door, config->host, config->port, &h->door, err);
 	if (r < 0) {
 		mcp_http_free(h);
@@ -521,6 +597,11 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 	uv_unref((uv_handle_t *)&h->keep_alive);
 	*ret = h;
 	return 0;
+}
+
+void mcp_http_set_tls(struct mcp_http *h, struct tls_context *tls)
+{
+	http_server_set_tls(h->door, tls);
 }
 
 uint16_t mcp_http_port(const struct mcp_http *h)

@@ -16,6 +16,8 @@
 #include "mcp/weblink.h"
 
 struct mcp_http;
+struct peer_address;
+struct tls_context;
 struct mcp_server;
 struct session_profile;
 
@@ -37,13 +39,19 @@ struct mcp_http_config {
 	size_t n_tokens;
 	const char *anyone;
 	struct httprules_allowed allowed;
-	const uint8_t *
-		link_key; /* WEBLINK_KEY bytes, of links to presented files; NULL: a random one … */
+	/* Those whose X-Forwarded-For is believed. */
+	const struct peer_address *proxies;
+	size_t n_proxies;
+	struct tls_context *tls; /* taken, also where it fails; NULL: plain */
+	/* WEBLINK_KEY bytes, of links to presented files; NULL: a random one … */
+	const uint8_t *link_key;
 	const char *url; /* … which begin with this; NULL: with what their client calls this host */
 };
 
 int mcp_http_new(
 	const struct mcp_http_config *config, struct mcp_http **ret, struct err *err) MUST_CHECK;
+/* Another certificate, for connections from now on; taken. */
+void mcp_http_set_tls(struct mcp_http *h, struct tls_context *tls);
 uint16_t mcp_http_port(const struct mcp_http *h);
 /* Cancels what runs as for clients that have gone; done (may be NULL) from a later turn. The server
  * is closed after that. */

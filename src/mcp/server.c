@@ -15,6 +15,7 @@
 #include "mcp/follow.h"
 #include "mcp/idempotency.h"
 #include "mcp/listen.h"
+#include "mcp/metrics.h"
 #include "mcp/prompts.h"
 #include "mcp/protocol.h"
 #include "mcp/redaction.h"
@@ -469,6 +470,7 @@ struct mcp_server *mcp_server_new(const struct mcp_config *config)
 			.ended = board_ended,
 			.user = s,
 		});
+	s->metrics = metrics_new(s->offer);
 	(void)uv_timer_init(config->loop, &s->ticker);
 	s->ticker.data = s;
 	uv_unref((uv_handle_t *)&s->ticker);
@@ -504,6 +506,7 @@ void mcp_server_close(struct mcp_server *s)
 	rates_free(s->rates);
 	for (size_t i = 0; i < ARRAY_SIZE(s->tools); i++)
 		buf_done(&s->tools[i]);
+	metrics_free(s->metrics);
 	uv_close((uv_handle_t *)&s->ticker, on_ticker_closed);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "exec/exec.h"
 #include "session/session_internal.h"
 
 /* One that is kept ready is nobody's. */
@@ -54,6 +55,24 @@ int sessions_each(struct sessions *m, const char *principal,
 			return r;
 	}
 	return 0;
+}
+
+static enum sandbox_use use_of(const struct session *s)
+{
+	return s->state == SESSION_POOLED ? SANDBOX_READY
+	       : s->state == SESSION_LIVE ? SANDBOX_LIVE
+	       : s->state == SESSION_LOST ? SANDBOX_LOST
+					  : SANDBOX_ENDING;
+}
+
+void sessions_sandboxes(struct sessions *m,
+	void (*fn)(void *user, const char *provider, enum sandbox_use use, size_t kernels),
+	void *user)
+{
+	list_for_each (s, next, &m->sessions, struct session, sessions)
+		if (s->state != SESSION_CLOSED)
+			fn(user, s->profile.provider->name, use_of(s),
+				s->exec ? exec_kernels_known(s->exec) : 0);
 }
 
 static bool has_job(const struct session *s, const uint8_t id[static ID_BYTES])

@@ -89,6 +89,12 @@ int sessions_find(struct sessions *m, const char *principal, const char *handle,
 	struct session **ret, struct err *err) MUST_CHECK;
 int sessions_each(struct sessions *m, const char *principal,
 	int (*fn)(void *user, struct session *s), void *user);
+/* What there is at present, the pool's too: fn for each sandbox with its provider's name and the
+ * number of its kernels. */
+enum sandbox_use { SANDBOX_LIVE, SANDBOX_LOST, SANDBOX_READY, SANDBOX_ENDING, SANDBOX_USES };
+void sessions_sandboxes(struct sessions *m,
+	void (*fn)(void *user, const char *provider, enum sandbox_use use, size_t kernels),
+	void *user);
 /* Which session has this job? Jobs are remembered by session_note_job(). ERR_NO_SUCH_JOB otherwise.
  */
 int sessions_find_job(struct sessions *m, const char *principal, const char *job,
