@@ -154,6 +154,8 @@ static void on_signal(uv_signal_t *h, int number)
 		return;
 	if (number == SIGHUP) {
 		parts_reload_policy(&b->parts);
+		if (b->web)
+			web_reload(b->web);
 		return;
 	}
 	if (in_use(b)) {
@@ -196,8 +198,11 @@ static int listen_at(const char *path, struct err *err)
 static void on_policy_changed(void *user)
 {
 	struct broker *b = user;
-	if (!b->ending)
-		fronts_secrets_reload(b->fronts);
+	if (b->ending)
+		return;
+	fronts_secrets_reload(b->fronts);
+	if (b->web)
+		web_secrets_reload(b->web);
 }
 
 static int open_door(struct broker *b, struct err *err)

@@ -30,6 +30,7 @@ struct asked {
 
 struct gather {
 	struct list variables;
+	struct list *all_variables; /* these, or those of the first */
 	struct asked *asked;
 	size_t n;
 	bool again; /* this broker has asked before */
@@ -39,6 +40,15 @@ struct gather *gather_new(void)
 {
 	struct gather *g = xcalloc(1, sizeof(*g));
 	list_init(&g->variables);
+	g->all_variables = &g->variables;
+	return g;
+}
+
+struct gather *gather_new_beside(struct gather *first)
+{
+	struct gather *g = gather_new();
+	if (first)
+		g->all_variables = first->all_variables;
 	return g;
 }
 
@@ -68,14 +78,14 @@ void gather_free(struct gather *g)
 
 static struct variable *read_variable(struct gather *g, const char *secret, const char *name)
 {
-	list_for_each (v, next, &g->variables, struct variable, link)
+	list_for_each (v, next, g->all_variables, struct variable, link)
 		if (strcmp(v->name, name) == 0)
 			return v;
 	struct variable *v = xcalloc(1, sizeof(*v));
 	v->name = xstrdup(name);
 	if (source_env(secret, name, &v->value, &v->why) < 0)
 		v->value = NULL; /* why is set */
-	list_append(&g->variables, &v->link);
+	list_append(g->all_variables, &v->link);
 	return v;
 }
 

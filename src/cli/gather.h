@@ -10,6 +10,9 @@
 struct gather;
 
 struct gather *gather_new(void);
+/* One for another principal of the same process: a variable can be read once, so that they share
+ * what was read. first is freed last; NULL: none. */
+struct gather *gather_new_beside(struct gather *first);
 /* Ends what still runs. NULL is allowed. */
 void gather_free(struct gather *g);
 /* SECRETS came (frontsecret.h): variables are read, programs started. A program that has given its

@@ -15,6 +15,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/paths.h"
+#include "cli/webgive.h"
+#include "http/peers.h"
+#include "http/tls.h"
 #include "mcp/http.h"
 #include "session/session.h"
 
@@ -30,8 +33,10 @@
 
 struct web {
 	struct mcp_http *http;
+	struct webgive *give;
 	struct session_profile profile;
 	struct err no_provider;
+	const struct web_settings *settings; /* borrowed */
 	void (*done)(void *user);
 	void *done_user;
 };
@@ -87,7 +92,7 @@ static int add(const char **list, size_t *n, const char *value, struct err *err)
 {
 	if (*n == WEB_ALLOWED)
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
-			"at most %d hosts and %d origins can be let in", WEB_ALLOWED, WEB_ALLOWED);
+			"at most %d hosts, origins and proxies can be named", WEB_ALLOWED);
 	list[(*n)++] = value;
 	return 0;
 }
@@ -118,6 +123,30 @@ static int add_origin(void *user, const char *value, struct err *err)
 	return add(w->origins, &w->n_origins, value, err);
 }
 
+static int add_proxy(void *user, const char *value, struct err *err)
+{
+	struct web_settings *w = user;
+	struct peer_address a;
+	if (!peer_address_parse(value, &a))
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"option --proxy takes a numeric address, like 127.0.0.1");
+	return add(w->proxies, &w->n_proxies, value, err);
+}
+
+static int set_cert(void *user, const char *value, struct err *err)
+{
+	(void)err;
+	((struct web_settings *)user)->tls_cert = value;
+	return 0;
+}
+
+static int set_key(void *user, const char *value, struct err *err)
+{
+	(void)err;
+	((struct web_settings *)user)->tls_key = value;
+	return 0;
+}
+
 const struct option_def web_options[] = {
 	{"--http", "ADDRESS:PORT", set_http},
 	{"--token-file", "FILE", set_token_file},
@@ -126,6 +155,9 @@ const struct option_def web_options[] = {
 	{"--allow-origin", "ORIGIN", add_origin},
 	{"--insecure-http", NULL, set_insecure},
 	{"--url", "URL", set_url},
+	{"--proxy", "ADDRESS", add_proxy},
+	{"--tls-cert", "FILE", set_cert},
+	{"--tls-key", "FILE", set_key},
 	{0},
 };
 
@@ -136,8 +168,8 @@ static bool is_loopback(const char *host)
 
 int web_check(const struct web_settings *w, struct err *err)
 {
-	bool others =
-		w->url || w->token_file || w->no_token || w->n_hosts || w->n_origins || w->insecure;
+	bool others = w->url || w->token_file || w->no_token || w->n_hosts || w->n_origins ||
+		      w->insecure || w->tls_cert || w->tls_key || w->n_proxies;
 	if (!w->host[0])
 		return others ? err_set(err, ERR_INVALID_ARGUMENT, 0,
 					"options of --http are given, but not --http itself")
@@ -145,10 +177,14 @@ int web_check(const struct web_settings *w, struct err *err)
 	if (w->no_token && w->token_file)
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
 			"--no-token and --token-file contradict each other");
-	if (!is_loopback(w->host) && !w->insecure)
+	if (!w->tls_cert != !w->tls_key)
+		return err_set(err, ERR_INVALID_ARGUMENT, 0,
+			"--tls-cert and --tls-key are given together");
+	if (!is_loopback(w->host) && !w->insecure && !w->tls_cert)
 		return err_set(err, ERR_INVALID_ARGUMENT, 0,
 			"%s can be reached by others, who could read tokens and data on the way: "
-			"listen on 127.0.0.1 behind a proxy with TLS, or say --insecure-http",
+			"give --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy with "
+			"TLS, or say --insecure-http",
 			w->host);
 	return 0;
 }
@@ -284,6 +320,14 @@ static int open_http(struct web *web, struct parts *parts, const struct web_sett
 	int r = link_key(parts->state, key, err);
 	if (r < 0)
 		return r;
+	struct peer_address proxies[WEB_ALLOWED];
+	for (size_t i = 0; i < w->n_proxies; i++)
+		CHECK(peer_address_parse(w->proxies[i], &proxies[i]));
+	struct tls_context *tls = NULL;
+	if (w->tls_cert)
+		r = tls_context_new(w->tls_cert, w->tls_key, &tls, err);
+	if (r < 0)
+		return r;
 	(void)snprintf(anyone, sizeof(anyone), "uid:%u", geteuid());
 	const struct mcp_http_config config = {
 		.loop = &parts->loop,
@@ -296,6 +340,9 @@ static int open_http(struct web *web, struct parts *parts, const struct web_sett
 		.n_tokens = tokens->n,
 		.anyone = anyone,
 		.allowed = {w->hosts, w->n_hosts, w->origins, w->n_origins},
+		.proxies = proxies,
+		.n_proxies = w->n_proxies,
+		.tls = tls,
 		.link_key = key,
 		.url = w->url,
 	};
@@ -308,8 +355,8 @@ static void say_where(
 	const struct web *web, const struct parts *parts, const struct web_settings *w)
 {
 	bool six = strchr(w->host, ':');
-	(void)fprintf(stderr, "scb: MCP at http://%s%s%s:%u/mcp, ", six ? "[" : "", w->host,
-		six ? "]" : "", mcp_http_port(web->http));
+	(void)fprintf(stderr, "scb: MCP at http%s://%s%s%s:%u/mcp, ", w->tls_cert ? "s" : "",
+		six ? "[" : "", w->host, six ? "]" : "", mcp_http_port(web->http));
 	if (w->no_token)
 		(void)fprintf(stderr, "for whoever reaches it\n");
 	else
@@ -324,6 +371,7 @@ int web_open(struct parts *parts, const struct web_settings *w, struct web **ret
 	struct web *web = xcalloc(1, sizeof(*web));
 	const struct settings *s = parts->settings;
 	const char *name = s->provider ? s->provider : getenv("BROKER_PROVIDER");
+	web->settings = w;
 	web->profile.mounts = s->mounts;
 	web->profile.n_mounts = s->n_mounts;
 	int r = provider_select(name, &web->profile.provider, &web->no_provider);
@@ -343,9 +391,32 @@ int web_open(struct parts *parts, const struct web_settings *w, struct web **ret
 		free(web);
 		return r;
 	}
+	char anyone[32];
+	(void)snprintf(anyone, sizeof(anyone), "uid:%u", geteuid());
+	const char *principals[WEB_TOKENS + 1] = {anyone};
+	for (size_t i = 0; i < tokens.n; i++)
+		principals[i] = tokens.names[i];
+	web->give = webgive_new(parts, principals, w->no_token ? 1 : tokens.n);
 	say_where(web, parts, w);
 	*ret = web;
 	return 0;
+}
+
+void web_secrets_reload(struct web *w)
+{
+	webgive_reload(w->give);
+}
+
+void web_reload(struct web *w)
+{
+	struct tls_context *tls;
+	struct err err;
+	if (!w->settings->tls_cert)
+		return;
+	if (tls_context_new(w->settings->tls_cert, w->settings->tls_key, &tls, &err) < 0)
+		log_error("the certificate stays as it was: %s", err.text);
+	else
+		mcp_http_set_tls(w->http, tls);
 }
 
 static void on_closed(void *user)
@@ -365,5 +436,6 @@ void web_close(struct web *w, void (*done)(void *user), void *user)
 	}
 	w->done = done;
 	w->done_user = user;
+	webgive_close(TAKE_PTR(w->give));
 	mcp_http_close(w->http, on_closed, w);
 }

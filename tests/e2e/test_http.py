@@ -2,16 +2,20 @@
 """`scb serve --http`: the endpoint in both eras, who may come in, malformed requests, and the broker
 behind it, which fronts share."""
 import base64
+import hashlib
 import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
 import unittest
+import warnings
 
 import harness
 from harness import Place, until
@@ -23,11 +27,12 @@ PREFIX = "io.modelcontextprotocol/"
 class Web:
     """A broker that serves HTTP."""
 
-    def __init__(self, place, *arguments):
+    def __init__(self, place, *arguments, **env):
         self.place = place
         self.log = open(os.path.join(place.top, "web.log"), "w+")
+        self.tls = "--tls-cert" in arguments
         command = place.command("serve", "--http", "127.0.0.1:0", "--limit", "pool=0", *arguments)
-        self.process = subprocess.Popen(command, env=place.environment(), cwd=place.home, stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen(command, env=place.environment(**env), cwd=place.home, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=self.log)
         self.port = None
         until(self.find_port, 10)
@@ -39,7 +44,7 @@ class Web:
             return f.read()
 
     def find_port(self):
-        found = re.search(r"http://127.0.0.1:(\d+)/mcp", self.words())
+        found = re.search(r"https?://127.0.0.1:(\d+)/mcp", self.words())
         if found:
             self.port = int(found.group(1))
         return found or self.process.poll() is not None
@@ -454,7 +459,6 @@ class Outputs(unittest.TestCase):
         slow = []
         for _ in range(8):
             s = socket.create_connection(("127.0.0.1", self.web.port), 10)
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 128 << 10)
             s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 200"))
             slow.append(s)
@@ -470,7 +474,6 @@ class Outputs(unittest.TestCase):
         slow[0].close()
         # one whose file changes on its way is cut off, not ended as if it were whole
         s = socket.create_connection(("127.0.0.1", self.web.port), 10)
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 128 << 10)
         s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 200"))
         with open(o["path"], "ab") as f:
@@ -493,7 +496,314 @@ class Outputs(unittest.TestCase):
         client.close()
 
 
+class Metrics(unittest.TestCase):
+    def test_page(self):
+        """what was done and what there is, in Prometheus' format; only with a token, and no label from outside"""
+        place = Place()
+        web = Web(place)
+        handle = web.tool("session", action="open")["structuredContent"]["session"]
+        web.tool("run_code", code="1", session=handle)
+        web.tool("run_code", code="1", session="s-" + "0" * 32)
+        web.legacy("tools/call", {"name": "evil\"tool", "arguments": {}})
+        web.ask("GET", "/evil")
+        self.assertEqual(401, web.ask("GET", "/metrics", Authorization=None)[0])
+        status, fields, body = web.ask("GET", "/metrics")
+        self.assertEqual((200, "text/plain; version=0.0.4; charset=utf-8"), (status, fields["content-type"]))
+        values, types = {}, {}
+        for line in body.decode().splitlines():
+            if line.startswith("# TYPE "):
+                types[line.split()[2]] = line.split()[3]
+            elif not line.startswith("#"):
+                self.assertRegex(line, r'^[a-z_]+(\{([a-z]+="[^"\\]*",?)+\})? [0-9.]+$')
+                name, value = line.rsplit(" ", 1)
+                self.assertNotIn(name, values)
+                values[name] = float(value)
+                base = re.sub(r"_(bucket|sum|count)$", "", name.split("{")[0])
+                self.assertTrue(base in types or name.split("{")[0] in types, name)
+        self.assertNotIn("evil", body.decode())
+        for name, want in (('scb_tool_calls_total{tool="run_code",outcome="ok"}', 1),
+                           ('scb_tool_calls_total{tool="run_code",outcome="no_such_session"}', 1),
+                           ('scb_tool_call_duration_seconds_count{tool="run_code"}', 2),
+                           ('scb_tool_call_duration_seconds_bucket{tool="run_code",le="+Inf"}', 2),
+                           (f'scb_sandboxes{{provider="{harness.PROVIDER}",use="session"}}', 1), ("scb_kernels", 1),
+                           ("scb_jobs_started_total", 1), ("scb_jobs_ended_total", 1), ("scb_audit_failures_total", 0),
+                           (f'scb_build_info{{version="{harness.VERSION}"}}', 1),
+                           ('scb_http_responses_total{code="404"}', 1), ('scb_http_responses_total{code="401"}', 1)):
+            self.assertEqual(want, values.get(name), name)
+        self.assertGreater(values["scb_resident_memory_bytes"], 1 << 20)
+        self.assertGreater(values["scb_http_sent_bytes_total"], 1000)
+        place.scb("sessions", "close", "--all")
+        web.end()
+
+
+class Limits(unittest.TestCase):
+    def test_wrong_tokens(self):
+        """an address that tries tokens is not listened to for a while; behind a proxy that is named, its client"""
+        place = Place()
+        web = Web(place, "--proxy", "127.0.0.1")
+        wrong = {"Authorization": "Bearer wrong", "X_Forwarded_For": "10.9.9.9, 192.0.2.1"}
+        seen = [web.legacy("ping", **wrong)[0] for _ in range(30)]
+        self.assertEqual([401] * 20, seen[:20])
+        self.assertIn(429, seen)
+        status, fields, _ = web.legacy("ping", X_Forwarded_For="192.0.2.1")
+        self.assertEqual(429, status)
+        self.assertGreater(int(fields["retry-after"]), 0)
+        self.assertEqual(429, web.ask("GET", "/metrics", X_Forwarded_For="192.0.2.1")[0])
+        self.assertEqual(200, web.legacy("ping", X_Forwarded_For="192.0.2.1, 192.0.2.2")[0])
+        self.assertEqual(200, web.legacy("ping")[0])
+        self.assertEqual(401, web.legacy("ping", Authorization=None, X_Forwarded_For="192.0.2.2")[0])
+        # who only forges links is one of them
+        forged = "/outputs/o-" + "0" * 32 + "/a?for=uid%3A0&until=9999999999&key=" + "0" * 32
+        seen = [web.ask("GET", forged, X_Forwarded_For="192.0.2.3", Authorization=None)[0] for _ in range(30)]
+        self.assertEqual([404] * 20, seen[:20])
+        self.assertIn(429, seen)
+        web.end()
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class Tls(unittest.TestCase):
+    """TLS with OpenSSL, and clients that have their own"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.place = Place()
+        cls.cert, cls.key = (os.path.join(cls.place.home, name) for name in ("cert.pem", "key.pem"))
+        cls.certificate(cls.cert, cls.key)
+        cls.web = Web(cls.place, "--tls-cert", cls.cert, "--tls-key", cls.key)
+        assert cls.web.port, cls.web.words()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.scb("sessions", "close", "--all")
+        cls.web.end()
+
+    @classmethod
+    def certificate(cls, cert, key):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key + ".new",
+                        "-out", cert + ".new"], check=True, capture_output=True)
+        for path in (key, cert):
+            os.chmod(path + ".new", 0o600)
+            os.chown(path + ".new", cls.place.uid, -1)
+            os.rename(path + ".new", path)
+
+    def context(self, **more):
+        c = ssl.create_default_context(cafile=self.cert)
+        for name, value in more.items():
+            setattr(c, name, value)
+        return c
+
+    def ping(self, context):
+        c = http.client.HTTPSConnection("127.0.0.1", self.web.port, timeout=30, context=context)
+        status = self.web.legacy("ping", connection=c)[0]
+        version, protocol, cert = c.sock.version(), c.sock.selected_alpn_protocol(), c.sock.getpeercert(True)
+        c.close()
+        return status, version, protocol, cert
+
+    def test_python(self):
+        """both versions, ALPN, large messages and files; older versions and other protocols not"""
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            self.assertEqual((200, version.name.replace("_", ".")), self.ping(self.context(maximum_version=version))[:2])
+        with_alpn = self.context()
+        with_alpn.set_alpn_protocols(["h2", "http/1.1"])
+        self.assertEqual("http/1.1", self.ping(with_alpn)[2])
+        other = self.context()
+        other.set_alpn_protocols(["h2"])
+        with self.assertRaises(ssl.SSLError):
+            self.ping(other)
+        old = self.context()
+        old.set_ciphers("DEFAULT@SECLEVEL=0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            old.minimum_version = ssl.TLSVersion.TLSv1
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            self.ping(old)
+        c = http.client.HTTPSConnection("127.0.0.1", self.web.port, timeout=60, context=self.context())
+        for _ in range(20):
+            self.assertEqual(200, self.web.legacy("ping", connection=c)[0])
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "x" * (9 << 20)}}
+        self.assertEqual(200, self.web.ask(body=message, connection=c)[0])
+
+        def tool(name, **arguments):
+            done = self.web.legacy("tools/call", {"name": name, "arguments": arguments}, connection=c)
+            return json.loads(done[2])["result"]["structuredContent"]
+
+        handle = tool("session", action="open")["session"]
+        tool("run_command", command="head -c 5000001 /dev/urandom > large.bin", session=handle)
+        o = tool("present_output", path="large.bin", session=handle)
+        self.assertTrue(o["link"].startswith(f"https://127.0.0.1:{self.web.port}/outputs/"), o)
+        status, _, data = self.web.ask("GET", o["link"].split(str(self.web.port), 1)[1], connection=c, Authorization=None)
+        self.assertEqual((200, o["sha256"]), (status, hashlib.sha256(data).hexdigest()))
+
+    def test_curl(self):
+        """curl, which says goodbye in its own way"""
+        for more in ((), ("--tls-max", "1.2"), ("--http2",)):
+            done = subprocess.run(["curl", "-sS", "--cacert", self.cert, *more, f"https://127.0.0.1:{self.web.port}/healthz",
+                                   f"https://localhost:{self.web.port}/healthz"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((0, "ok\nok\n"), (done.returncode, done.stdout), done.stderr)
+        done = subprocess.run(["curl", "-sS", f"https://127.0.0.1:{self.web.port}/healthz"], capture_output=True, timeout=60)
+        self.assertEqual(60, done.returncode)
+
+    @unittest.skipUnless(shutil.which("node"), "node is not installed")
+    def test_node(self):
+        """node's client"""
+        code = f"""require("https").get({{host: "127.0.0.1", port: {self.web.port}, path: "/healthz",
+            ca: require("fs").readFileSync({json.dumps(self.cert)})}}, r => r.on("data", d => process.stdout.write(d)))"""
+        done = subprocess.run(["node", "-e", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual("ok\n", done.stdout, done.stderr)
+
+    def closed(self, data):
+        """What comes back until the connection is closed."""
+        with socket.create_connection(("127.0.0.1", self.web.port), 30) as s:
+            s.settimeout(30 * harness.SLOW)
+            got = b""
+            try:
+                s.sendall(data)
+                while more := s.recv(65536):
+                    got += more
+            except ConnectionResetError:
+                pass
+            return got
+
+    def test_no_tls(self):
+        """plain HTTP is told so; garbage, and a handshake that does not go on, are cut off"""
+        self.assertIn(b"https", self.closed(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        for data in (b"\0" * 100, os.urandom(1000), b"\x16\x03\x01\xff\xff" + b"x" * 100, b"SSH-2.0-x\r\n"):
+            self.assertNotIn(b"HTTP", self.closed(data))
+        began = time.monotonic()
+        self.closed(b"\x16\x03\x01\x02\x00\x01")
+        self.assertLess(time.monotonic() - began, 20 * harness.SLOW)
+        self.assertGreater(time.monotonic() - began, 8)
+        self.assertEqual(200, self.ping(self.context())[0])
+
+    def test_reload(self):
+        """SIGHUP: another certificate for new connections; a broken one changes nothing; who is connected stays so"""
+        before = self.ping(self.context())[3]
+        c = http.client.HTTPSConnection("127.0.0.1", self.web.port, timeout=30, context=self.context())
+        self.assertEqual(200, self.web.legacy("ping", connection=c)[0])
+        self.certificate(self.cert, self.key)
+        os.kill(self.web.process.pid, signal.SIGHUP)
+        self.assertTrue(harness.until(lambda: self.served() != before, 20))
+        after = self.served()
+        self.assertEqual(200, self.web.legacy("ping", connection=c)[0])
+        with open(self.cert, "ab") as f:
+            f.truncate(100)
+        os.kill(self.web.process.pid, signal.SIGHUP)
+        self.assertTrue(harness.until(lambda: "the certificate stays as it was" in self.web.words(), 20), self.web.words())
+        self.assertEqual(after, self.served())
+        self.certificate(self.cert, self.key)
+        os.kill(self.web.process.pid, signal.SIGHUP)
+        self.assertTrue(harness.until(lambda: self.served() != after, 20))
+
+    def served(self):
+        """The certificate that is served, whatever it is worth."""
+        c = ssl.create_default_context()
+        c.check_hostname, c.verify_mode = False, ssl.CERT_NONE
+        return self.ping(c)[3]
+
+    def test_options(self):
+        """a key that others can read, one of another certificate, none at all"""
+        other = os.path.join(self.place.home, "other")
+        self.certificate(other + ".pem", other + ".key")
+        readable = self.place.file(other + ".open", open(self.key, "rb").read())
+        os.chmod(readable, 0o644)
+        for arguments, words in ((("--tls-cert", self.cert), "--tls-key"), (("--tls-cert", self.cert, "--tls-key", readable), "chmod 600"),
+                                 (("--tls-cert", self.cert, "--tls-key", other + ".key"), "key"),
+                                 (("--tls-cert", "/nothing", "--tls-key", self.key), "/nothing")):
+            done = self.place.scb("serve", "--http", "127.0.0.1:0", "--state", os.path.join(self.place.home, "s2"), *arguments)
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(words, done.stderr)
+
+    def test_lazy(self):
+        """a broker without TLS does not load its library"""
+        place = Place()
+        web = Web(place)
+        for w, there in ((web, False), (self.web, True)):
+            with open(f"/proc/{w.process.pid}/maps") as f:
+                self.assertEqual(there, "libssl" in f.read())
+        web.end()
+
+
+class Secrets(unittest.TestCase):
+    def test_sources(self):
+        """variables and programs of the broker's own environment, for each principal what its rules say"""
+        place = Place()
+        program = place.file(os.path.join(place.home, "program"), b"#!/bin/sh\necho \"value of a program\"; env > $0.env\n")
+        os.chmod(program, 0o755)
+        tokens = place.file(os.path.join(place.home, "tokens"), b"ana " + b"a" * 32 + b"\nbob " + b"b" * 32 + b"\n")
+        os.chmod(tokens, 0o600)
+
+        def policy(secrets):
+            rules = json.loads(place.scb("policy", "show").stdout)
+            rules["secrets"] = {}
+            rules["principals"] = {f"uid:{place.uid}": {}, "token:ana": {"secrets": secrets}, "token:bob": {"secrets": {
+                "theirs": {"source": "env:SCB_TEST_VALUE", "exposure": "session", "variable": "THEIRS"}}}}
+            path = os.path.join(place.home, "policy.json")
+            place.file(path + ".new", json.dumps(rules).encode())
+            os.chmod(path + ".new", 0o600)
+            os.rename(path + ".new", path)
+            return path
+
+        path = policy({"variable": {"source": "env:SCB_TEST_VALUE", "exposure": "session", "variable": "FROM_ENV"},
+                       "program": {"exec": [program], "exposure": "session", "variable": "FROM_EXEC"}})
+        web = Web(place, "--token-file", tokens, "--policy", path, SCB_TEST_VALUE="value of a variable")
+        show = "python3 -c 'import os; print([len(os.environ.get(n, str())) for n in (\"FROM_ENV\", \"FROM_EXEC\", \"THEIRS\")])'; env"
+
+        def run(token):
+            call = {"name": "run_command", "arguments": {"command": show}}
+            done = web.legacy("tools/call", call, Authorization="Bearer " + token)
+            self.assertIn(b'"structuredContent"', done[2])
+            return json.loads(done[2])["result"]["structuredContent"]["stdout"]
+
+        ana, bob, own = run("a" * 32), run("b" * 32), run(web.token)
+        self.assertTrue(ana.startswith("[19, 18, 0]"), ana)
+        self.assertTrue(bob.startswith("[0, 0, 19]"), bob)
+        self.assertTrue(own.startswith("[0, 0, 0]"), own)
+        for text in (ana, bob, own):
+            self.assertNotIn("value of a", text)
+        with open(program + ".env") as f:
+            self.assertNotIn("value of a variable", f.read())
+        self.assertNotIn("value of a", json.dumps(place.audit()))
+        # the policy names one more: it is fetched for sessions from then on
+        policy({"program": {"exec": [program], "exposure": "session", "variable": "THEIRS"}})
+        self.assertTrue(harness.until(lambda: run("a" * 32).startswith("[0, 0, 18]"), 20, step=1))
+        place.scb("sessions", "close", "--all")
+        web.end()
+
+
 class Start(unittest.TestCase):
+    def other(self, place, build):
+        """A front of another build; its broker's files are this build's."""
+        copy = os.path.join(place.top, "scb-" + build)
+        if not os.path.exists(copy):
+            shutil.copy2(os.path.join(harness.BUILD, "tests/e2e/scb-" + build), copy)
+            os.chmod(copy, 0o755)
+        return copy
+
+    def test_newer(self):
+        """a newer front goes on with a broker that serves HTTP; one that cannot is told to restart that; no second one starts"""
+        place = Place()
+        web = Web(place)
+        before = place.broker()
+        env = place.environment(SCB_AGENT=os.path.join(place.bin, "scb-agent"), SCB_KERNELS=os.path.join(place.bin, "kernels"))
+        done = subprocess.run([*place.prefix, self.other(place, "newer"), "run", "-c", "6 * 7"], env=env, cwd=place.home,
+                              capture_output=True, text=True, timeout=60 * harness.SLOW)
+        self.assertEqual((0, "42\n"), (done.returncode, done.stdout), done.stderr)
+        began = time.monotonic()
+        done = subprocess.run([*place.prefix, self.other(place, "later"), "run", "-c", "6 * 7"], env=env, cwd=place.home,
+                              capture_output=True, text=True, timeout=60 * harness.SLOW)
+        self.assertEqual(76, done.returncode, done.stderr)
+        for word in ("restart", "HTTP", harness.VERSION, "100.0.0", str(before)):
+            self.assertIn(word, done.stderr)
+        done = place.scb("serve", "--http", "127.0.0.1:0")
+        self.assertEqual(65, done.returncode, done.stderr)
+        self.assertIn(str(before), done.stderr)
+        self.assertLess(time.monotonic() - began, 8 * harness.SLOW)
+        self.assertEqual(before, place.broker())
+        self.assertEqual(200, web.legacy("ping")[0])
+        web.end()
+
     def test_url(self):
         """--url: what links begin with; and they outlive the broker"""
         place = Place()
