@@ -69,7 +69,10 @@ async function talk (make, era, step) {
     })
     await step('lists tools', async () => {
       const { tools } = await client.listTools()
-      assert.deepEqual(tools.map(t => t.name), ['run_code', 'run_command', 'job', 'files', 'present_output', 'session'])
+      const names = tools.map(t => t.name)
+      for (const name of ['run_code', 'run_command', 'job', 'files', 'present_output', 'session']) {
+        assert.ok(names.includes(name), name)
+      }
     })
     await step('runs code and keeps its state', async () => {
       await call({ name: 'run_code', arguments: { language: 'python', code: 'x = 41' } })
