@@ -216,3 +216,16 @@
 #define LIMIT_POOL               16 /* a refill takes 20 ms */
 #define DEFAULT_IDLE_TTL_S       (15 * 60)
 #define DEFAULT_ABSOLUTE_TTL_S   (24 * 3600)
+
+/* ---- images ---- */
+/* A root file system's entries and bytes, unpacked: the sandbox image has 20,000 and 0.6 GB, and
+ * distributions' desktops ten times that. */
+#define LIMIT_IMAGE_ENTRIES 400000ULL
+#define LIMIT_IMAGE_BYTES   (16 * GIB)
+/* Folders within folders, each an open descriptor while they are gone through; Debian has some 15.
+ */
+#define LIMIT_IMAGE_DEPTH 64
+/* Its archive, with heads and padding. */
+#define LIMIT_IMAGE_ARCHIVE (LIMIT_IMAGE_BYTES + 1 * GIB)
+/* JSON of LIMIT_IMAGE_ENTRIES, some 250 bytes each. */
+#define LIMIT_IMAGE_MANIFEST (128 * MIB)

@@ -32,6 +32,8 @@ static const char help[] =
 	"  scb policy explain TOOL       may it be called, and which rule says so; or "
 	"TOOL.ACTION;\n"
 	"                                --principal P: by P instead of oneself\n"
+	"  scb image build|import|verify|list   root file systems for sandboxes "
+	"(sandbox-image/README.md)\n"
 	"  scb doctor                    what can make sandboxes here, and what to do where it "
 	"cannot\n"
 	"  scb --help | --version\n"
@@ -51,6 +53,8 @@ static const char help[] =
 	"                         else all tools; --limit may then only narrow what it gives\n"
 	"  --provider NAME        auto, docker, bubblewrap or local; default: $BROKER_PROVIDER, "
 	"else auto\n"
+	"  --image NAME           the system that sandboxes see, instead of this host's: one of\n"
+	"                         `scb image list`; default: $BROKER_IMAGE\n"
 	"  --state DIR            audit log, sessions, and one broker that all hosts share; "
 	"default:\n"
 	"                         $XDG_STATE_HOME/scb, else ~/.local/state/scb (of sessions, too)\n"
@@ -102,6 +106,7 @@ static const struct command {
 	{"broker", cli_broker}, /* for start.c alone: not in the help */
 	{"policy", cli_policy},
 	{"audit", cli_audit},
+	{"image", cli_image},
 	{"doctor", cli_doctor},
 };
 

@@ -13,6 +13,7 @@ int cli_sessions(int argc, char **argv);
 int cli_broker(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_audit(int argc, char **argv);
+int cli_image(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
 /* Prints the help, all of it, to stdout. */

@@ -496,6 +496,7 @@ static void fill_hello(struct front *f, enum front_kind kind)
 	h->provider = provider && *provider ? provider : NULL;
 	memcpy(h->mounts, s->mounts, sizeof(h->mounts));
 	h->n_mounts = s->n_mounts;
+	h->image_root = s->root;
 	memcpy(h->limits, s->limits, sizeof(h->limits));
 	h->n_limits = s->n_limits;
 	h->outputs = s->outputs;

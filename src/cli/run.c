@@ -319,6 +319,8 @@ int cli_run(int argc, char **argv)
 
 	int e = options_parse(argc, argv, tables, set_file, &err);
 	if (e == 0)
+		e = settings_find_image(&r.settings, &err);
+	if (e == 0)
 		e = settings_check(&r.settings, &err);
 	if (e == 0 && !r.file == !r.code_text)
 		e = err_set(&err, ERR_INVALID_ARGUMENT, 0, "give a file to run, or -c and code");

@@ -62,6 +62,8 @@ int cli_serve(int argc, char **argv)
 	settings_init(&s.settings);
 	r = options_parse(argc, argv, tables, NULL, &err);
 	if (r == 0)
+		r = settings_find_image(&s.settings, &err);
+	if (r == 0)
 		r = settings_check(&s.settings, &err);
 	if (r == 0)
 		r = web_check(&s.web, &err);

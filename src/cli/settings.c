@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cli/paths.h"
+#include "image/images.h"
 
 void settings_init(struct settings *s)
 {
@@ -22,6 +23,7 @@ void settings_done(struct settings *s)
 	}
 	free(s->policy);
 	free(s->outputs);
+	free(s->root);
 	*s = (struct settings){0};
 }
 
@@ -82,6 +84,21 @@ static int set_provider(void *user, const char *value, struct err *err)
 	return 0;
 }
 
+static int set_image(void *user, const char *value, struct err *err)
+{
+	(void)err;
+	((struct settings *)user)->image = value;
+	return 0;
+}
+
+int settings_find_image(struct settings *s, struct err *err)
+{
+	const char *env = getenv("BROKER_IMAGE");
+	if (!s->image && env && *env)
+		s->image = env;
+	return s->image ? images_root(s->image, &s->root, err) : 0;
+}
+
 static int set_name(void *user, const char *value, struct err *err)
 {
 	if (!front_mount_name_valid(value, strlen(value)))
@@ -116,6 +133,7 @@ const struct option_def settings_options[] = {
 	{"--limit", "NAME=VALUE", set_limit},
 	{"--policy", "FILE", set_policy},
 	{"--provider", "NAME", set_provider},
+	{"--image", "NAME", set_image},
 	{"--state", "DIR", set_state},
 	{"--outputs", "DIR", set_outputs},
 	{"--name", "NAME", set_name},
@@ -228,6 +246,7 @@ void settings_args(const struct settings *s, struct arglist *a)
 		arglist_add_option(a, "--mount", text);
 	}
 	arglist_add_option(a, "--provider", s->provider);
+	arglist_add_option(a, "--image", s->image);
 	arglist_add_option(a, "--state", s->state);
 	arglist_add_option(a, "--name", s->name);
 	if (s->solo)

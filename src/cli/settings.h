@@ -14,7 +14,9 @@ struct settings {
 	size_t n_limits;
 	char *policy; /* its file, absolute; NULL: not given */
 	const char *state, *provider, *name, *log_level;
-	char *outputs; /* absolute; NULL: not given */
+	const char *image; /* as given, or BROKER_IMAGE */
+	char *root;        /* of that image, unpacked; NULL: no image is asked for */
+	char *outputs;     /* absolute; NULL: not given */
 	bool solo;
 };
 
@@ -22,12 +24,14 @@ void settings_init(struct settings *s);
 void settings_done(struct settings *s);
 #define _cleanup_settings_ CLEANUP(settings_done)
 
-/* --mount, --limit, --policy, --provider, --state, --outputs, --name, --log-level, --solo; their
- * user is a struct settings. */
+/* --mount, --limit, --policy, --provider, --state, --outputs, --name, --log-level, --solo, --image;
+ * their user is a struct settings. */
 extern const struct option_def settings_options[];
 /* As --policy does. */
 int settings_set_policy(struct settings *s, const char *path, struct err *err) MUST_CHECK;
-/* Once all are parsed: does no mount show scb's own files, and, where no policy file has a say in
+/* Once all are parsed: finds the image's root. */
+int settings_find_image(struct settings *s, struct err *err) MUST_CHECK;
+/* Does no mount show scb's own files, and, where no policy file has a say in
  * it, do the limits fit together? */
 int settings_check(const struct settings *s, struct err *err) MUST_CHECK;
 /* The policy of these settings: the file given, else the user's own where there is one, else the

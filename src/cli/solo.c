@@ -166,6 +166,7 @@ static int choose_provider(struct solo *s, const struct settings *settings, stru
 	const char *name = settings->provider ? settings->provider : getenv("BROKER_PROVIDER");
 	s->profile.mounts = settings->mounts;
 	s->profile.n_mounts = settings->n_mounts;
+	s->profile.root = settings->root;
 	if (provider_select(name, &s->profile.provider, &s->no_provider) == 0)
 		return 0;
 	if (s->no_provider.code == ERR_INVALID_ARGUMENT) {

@@ -50,11 +50,11 @@ int front_hello_encode(const struct front_hello *h, struct buf *out, struct err 
 	char hex[2 * DELIVERY_FRONT + 1];
 	id_hex(h->front, DELIVERY_FRONT, hex);
 	/* '*': a member whose value is NULL is left out */
-	json_t *o = json_pack("{s:[i,i],s:s,s:s,s:s,s:b,s:b,s:s,s:s,s:s*,s:s*,s:s*}", "protocol",
-		(int)h->protocol_min, (int)h->protocol_max, "build", h->build, "kind",
+	json_t *o = json_pack("{s:[i,i],s:s,s:s,s:s,s:b,s:b,s:s,s:s,s:s*,s:s*,s:s*,s:s*}",
+		"protocol", (int)h->protocol_min, (int)h->protocol_max, "build", h->build, "kind",
 		kinds[h->kind], "front", hex, "resume", h->resume, "secrets", h->secrets, "session",
 		h->session, "name", h->name, "provider", h->provider, "outputs", h->outputs,
-		"policy", h->policy);
+		"policy", h->policy, "root", h->image_root);
 	json_t *mounts = encode_mounts(h);
 	bool all = o && json_array_size(mounts) == h->n_mounts;
 	if (o) {
@@ -199,6 +199,9 @@ int front_hello_decode(const char *p, size_t n, struct front_hello *ret, struct 
 	else if (get_text(o, "policy", LIMIT_PATH, &h.policy) < 0 ||
 		 (h.policy && h.policy[0] != '/'))
 		wrong = "policy";
+	else if (get_text(o, "root", LIMIT_PATH, &h.image_root) < 0 ||
+		 (h.image_root && h.image_root[0] != '/'))
+		wrong = "root";
 	else if (decode_mounts(json_object_get(o, "mounts"), &h) < 0)
 		wrong = "mounts";
 	else if (decode_limits(json_object_get(o, "limits"), &h) < 0)

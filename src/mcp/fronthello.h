@@ -33,6 +33,7 @@ struct front_hello {
 	const char *provider;          /* NULL: "auto" */
 	struct sandbox_mount mounts[LIMIT_MOUNTS];
 	size_t n_mounts;
+	const char *image_root; /* of the image that its sandboxes see, by real path; NULL: none */
 	/* what is the broker's own and not the connection's; none given: whatever the broker has */
 	const char *limits[FRONT_LIMITS_MAX];
 	size_t n_limits;

@@ -275,7 +275,8 @@ static bool provider_permitted(const struct fronts *a, const struct provider *pr
 static int open_conn(struct front *f, const struct front_hello *h, struct err *err)
 {
 	struct err no_provider = {0};
-	struct session_profile profile = {.mounts = h->mounts, .n_mounts = h->n_mounts};
+	struct session_profile profile = {
+		.mounts = h->mounts, .n_mounts = h->n_mounts, .root = h->image_root};
 	if (provider_select(h->provider, &profile.provider, &no_provider) < 0) {
 		if (no_provider.code == ERR_INVALID_ARGUMENT) {
 			*err = no_provider;

@@ -91,7 +91,7 @@ static int arguments(struct bwrap_args *a, const struct sandbox_spec *spec, stru
 	 * own uid, which is 0 in this one (user_namespaces(7), since Linux 5.12). */
 	bwrap_add(a, "--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP", NULL);
 	bwrap_add_number(a, "--info-fd", launch_give(l, info_write));
-	int r = bwrap_add_system(a, l, err);
+	int r = bwrap_add_system(a, l, spec->root, err);
 	if (r < 0)
 		return r;
 	bwrap_add_tmpfs(a, "/dev/shm", spec->shm_size);

@@ -136,23 +136,83 @@ static int add_made_up(struct bwrap_args *a, struct launch *l, struct err *err)
 	return 0;
 }
 
-int bwrap_add_system(struct bwrap_args *a, struct launch *l, struct err *err)
+/* Made up in its place, where the image has such a file. */
+static int cover(struct bwrap_args *a, struct launch *l, int etc, size_t i, struct err *err)
+{
+	struct stat st;
+	const char *name = made_up[i].path + strlen("/etc/");
+	if (fstatat(etc, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	int fd = fd_memfd("scb-etc", made_up[i].text, strlen(made_up[i].text));
+	if (fd < 0)
+		return err_set(err, ERR_INTERNAL, -fd, "memfd: %s", strerror(-fd));
+	bwrap_add_number(a, "--ro-bind-data", launch_give_owned(l, fd));
+	bwrap_add(a, made_up[i].path, NULL);
+	return 0;
+}
+
+/* Links in an image lead where they would lead in the sandbox, never to a place of this host: what
+ * is bound is no link, nor is anything on the way to it. */
+static int add_image(struct bwrap_args *a, struct launch *l, const char *root, struct err *err)
+{
+	const char *seen = launch_see(l, root, true, false);
+	_cleanup_close_ int top = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int usr =
+		top < 0 ? -1 : fd_open_beneath_no_links(top, "usr", O_PATH | O_DIRECTORY, 0);
+	_cleanup_close_ int etc =
+		top < 0 ? -1 : fd_open_beneath_no_links(top, "etc", O_PATH | O_DIRECTORY, 0);
+	if (usr < 0 || etc < 0)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, ENOENT,
+			"the image in %.300s is gone or has no /usr and /etc; `scb image verify` "
+			"tells more",
+			root);
+	for (size_t i = 0; i < ARRAY_SIZE(beside_usr); i++) {
+		char target[256];
+		struct stat st;
+		const char *name = beside_usr[i] + 1;
+		if (fstatat(top, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		ssize_t n =
+			S_ISLNK(st.st_mode) ? readlinkat(top, name, target, sizeof(target) - 1) : 0;
+		target[MAX(n, 0)] = '\0';
+		_cleanup_free_ char *from = xasprintf("%s%s", seen, beside_usr[i]);
+		if (n > 0)
+			bwrap_add(a, "--symlink", target, beside_usr[i], NULL);
+		else if (S_ISDIR(st.st_mode))
+			bwrap_add(a, "--ro-bind", from, beside_usr[i], NULL);
+	}
+	_cleanup_free_ char *from_usr = xasprintf("%s/usr", seen);
+	_cleanup_free_ char *from_etc = xasprintf("%s/etc", seen);
+	bwrap_add(a, "--ro-bind", from_usr, "/usr", "--ro-bind", from_etc, "/etc", NULL);
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(made_up); i++)
+		r = cover(a, l, etc, i, err);
+	return r;
+}
+
+/* This host's. */
+static int add_host(struct bwrap_args *a, struct launch *l, struct err *err)
 {
 	bwrap_add(a, "--ro-bind", "/usr", "/usr", NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(beside_usr); i++)
 		same(a, beside_usr[i]);
-	/* Some settings belong to a namespace of the sandbox (pid_max, net/…) and would let its
-	 * code, which has the uid of that namespace's root, write them. */
-	bwrap_add(a, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", NULL);
-	bwrap_add(a, "--dev", "/dev", NULL);
 	bwrap_add_dir(a, "/etc");
 	bwrap_add_dir(a, "/etc/ssl");
 	const glob_t *paths = etc_paths();
 	for (size_t i = 0; i < paths->gl_pathc; i++)
 		same(a, paths->gl_pathv[i]);
+	add_copied(a, l);
+	return add_made_up(a, l, err);
+}
+
+int bwrap_add_system(struct bwrap_args *a, struct launch *l, const char *root, struct err *err)
+{
+	/* Some settings belong to a namespace of the sandbox (pid_max, net/…) and would let its
+	 * code, which has the uid of that namespace's root, write them. */
+	bwrap_add(a, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", NULL);
+	bwrap_add(a, "--dev", "/dev", NULL);
 	bwrap_add_dir(a, "/run");
 	bwrap_add_dir(a, "/var");
 	bwrap_add(a, "--symlink", "../tmp", "/var/tmp", NULL);
-	add_copied(a, l);
-	return add_made_up(a, l, err);
+	return root ? add_image(a, l, root, err) : add_host(a, l, err);
 }

@@ -21,7 +21,8 @@ void bwrap_add_number(struct bwrap_args *a, const char *option, int number);
 void bwrap_add_tmpfs(struct bwrap_args *a, const char *path, uint64_t size);
 /* An empty directory, 0755 (the parents that bubblewrap makes by itself are 0700). */
 void bwrap_add_dir(struct bwrap_args *a, const char *path);
-/* /usr with the links or directories beside it, /proc, /dev, what of /etc programs need and nothing
- * of the host's people: made-up passwd, group, hosts and the like, handed over as owned descriptors
- * of l. */
-int bwrap_add_system(struct bwrap_args *a, struct launch *l, struct err *err) MUST_CHECK;
+/* root NULL: /usr with the links or directories beside it, /proc, /dev, what of /etc programs need
+ * and nothing of the host's people: made-up passwd, group, hosts and the like, handed over as owned
+ * descriptors of l. Else the same of the image that is unpacked in root, and all of its /etc. */
+int bwrap_add_system(
+	struct bwrap_args *a, struct launch *l, const char *root, struct err *err) MUST_CHECK;

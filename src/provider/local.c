@@ -162,6 +162,11 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 		.end_tree = end_tree,
 	};
 	struct hosted *h = NULL;
+	if (spec->root)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, ENOTSUP,
+			"the provider local runs code in this host's system and has no place for "
+			"an "
+			"image: leave --image out, or use bubblewrap");
 	int r = hosted_new(&wish, loop, spec, events, user, &h, err);
 	if (r < 0)
 		return r;

@@ -27,6 +27,9 @@ struct sandbox_spec {
 	uint32_t cpus, pids_max;
 	const struct sandbox_mount *mounts;
 	size_t n_mounts;
+	/* Of an image that is unpacked on this host, whose system the sandbox sees instead of the
+	 * host's; NULL: none. */
+	const char *root;
 	uint32_t lease_ms;
 	/* See BOOT_ORPHAN_MS. 0: the sandbox ends with the process that makes it; else a later one
 	 * finds it by connect(). */

@@ -59,6 +59,9 @@ static void on_template(void *user)
 static bool template_settled(struct pool *p)
 {
 	struct sessions *m = p->all;
+	/* A kernel of this host's Python would find another system's libraries around it. */
+	if (p->profile.root)
+		return true;
 	if (p->template && template_state(p->template) >= TEMPLATE_OVER) {
 		template_close(TAKE_PTR(p->template), true, NULL, NULL);
 		due_in(p, RETRY_MS);
@@ -87,7 +90,8 @@ struct template *pool_template(struct pool *p)
 
 static bool same_profile(const struct session_profile *a, const struct session_profile *b)
 {
-	bool same = a->provider == b->provider && a->n_mounts == b->n_mounts;
+	bool same = a->provider == b->provider && a->n_mounts == b->n_mounts &&
+		    strcmp(a->root ? a->root : "", b->root ? b->root : "") == 0;
 	for (size_t i = 0; same && i < a->n_mounts; i++)
 		same = strcmp(a->mounts[i].name, b->mounts[i].name) == 0 &&
 		       strcmp(a->mounts[i].source, b->mounts[i].source) == 0;

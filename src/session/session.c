@@ -130,7 +130,8 @@ void session_profile_copy(const struct session_profile *from, struct session_pro
 	for (size_t i = 0; i < from->n_mounts; i++)
 		mounts[i] = (struct sandbox_mount){
 			xstrdup(from->mounts[i].name), xstrdup(from->mounts[i].source)};
-	*ret = (struct session_profile){from->provider, mounts, from->n_mounts};
+	*ret = (struct session_profile){
+		from->provider, mounts, from->n_mounts, from->root ? xstrdup(from->root) : NULL};
 }
 
 void session_profile_done(struct session_profile *p)
@@ -140,6 +141,7 @@ void session_profile_done(struct session_profile *p)
 		free((char *)p->mounts[i].source);
 	}
 	free((struct sandbox_mount *)p->mounts);
+	free((char *)p->root);
 	*p = (struct session_profile){0};
 }
 

@@ -38,6 +38,7 @@ struct session_profile {
 	const struct provider *provider;
 	const struct sandbox_mount *mounts; /* by real path */
 	size_t n_mounts;
+	const char *root; /* see struct sandbox_spec */
 };
 void session_profile_copy(const struct session_profile *from, struct session_profile *ret);
 /* Frees what a copy holds. */

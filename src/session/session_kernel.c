@@ -51,6 +51,7 @@ static int spawn(void *user)
 {
 	struct session *s = user;
 	if (s->state > SESSION_LIVE || !s->all || !s->profile.provider->fork_kernel ||
+		s->profile.root || /* see pool.c, template_settled() */
 		!pool_template(s->all->pool))
 		return -1;
 	s->kernel_asked = !link_ready(s->link) || begin_fork(s);

@@ -41,6 +41,7 @@ static void fill_spec(const struct sessions *m, const struct policy_limits *l,
 		.pids_max = l->pids,
 		.mounts = profile->mounts,
 		.n_mounts = profile->n_mounts,
+		.root = profile->root,
 		.lease_ms = SESSION_LEASE_MS,
 		.orphan_ms = c->outlive ? (uint32_t)MIN(l->idle_ttl_s * 1000ULL, UINT32_MAX) : 0,
 	};

@@ -85,8 +85,8 @@ int session_record_put(struct session *s, struct err *err)
 	char name[RECORD_KEY], hex[2 * AUTH_KEY + 1];
 	key_now(s, name);
 	id_hex(s->key, AUTH_KEY, hex);
-	json_t *record = json_pack(
-		"{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:o, s:o, s:o*, s:s*, s:s*}",
+	json_t *record = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:o, s:o, "
+				   "s:o*, s:s*, s:s*, s:s*}",
 		"version", RECORD_VERSION, "state", state_name(s), "session", s->handle,
 		"principal", s->principal ? s->principal : "", "provider",
 		s->profile.provider->name, "sandbox", s->sandbox_id, "ref", s->ref, "key", hex,
@@ -94,7 +94,7 @@ int session_record_put(struct session *s, struct err *err)
 		mounts_json(&s->profile), "limits", limits_json(&s->limits), "secrets",
 		session_secrets_json(s), "why",
 		s->state >= SESSION_CLOSING ? s->why_closed : s->why_lost, "closed_by",
-		s->closed_by[0] ? s->closed_by : NULL);
+		s->closed_by[0] ? s->closed_by : NULL, "root", s->profile.root);
 	explicit_bzero(hex, sizeof(hex));
 	return put(s->all->config.store, name, record, err);
 }
@@ -152,7 +152,7 @@ static json_t *get(struct store *store, const char *key)
 	return record;
 }
 
-static bool read_mounts(const json_t *mounts, struct session_record *ret)
+static bool read_profile(const json_t *mounts, const char *root, struct session_record *ret)
 {
 	size_t n = json_array_size(mounts);
 	if (!json_is_array(mounts) || n > LIMIT_MOUNTS)
@@ -162,7 +162,7 @@ static bool read_mounts(const json_t *mounts, struct session_record *ret)
 		if (json_unpack(json_array_get(mounts, i), "{s:s, s:s}", "name", &list[i].name,
 			    "source", &list[i].source) < 0)
 			return false;
-	const struct session_profile p = {ret->profile.provider, list, n};
+	const struct session_profile p = {ret->profile.provider, list, n, root};
 	session_profile_copy(&p, &ret->profile);
 	return true;
 }
@@ -245,7 +245,8 @@ int session_record_get(struct store *store, const char *key, struct session_reco
 		id_unhex(hex, ret->key, sizeof(ret->key)) == 0;
 	if (good)
 		ret->profile.provider = provider_by_name(provider);
-	if (good && ret->profile.provider && read_mounts(mounts, ret)) {
+	if (good && ret->profile.provider &&
+		read_profile(mounts, json_string_value(json_object_get(record, "root")), ret)) {
 		memcpy(ret->handle, handle, strlen(handle) + 1);
 		memcpy(ret->sandbox_id, sandbox, sizeof(ret->sandbox_id));
 		memcpy(ret->closed_by, closed_by, strlen(closed_by) + 1);

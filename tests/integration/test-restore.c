@@ -101,7 +101,7 @@ static int set_up(void **state)
 	assert_int_equal(mkdir(got.runtime_dir, 0700), 0);
 	assert_int_equal(mkdir(got.mount, 0755), 0);
 	got.mounts[0] = (struct sandbox_mount){"data", got.mount};
-	got.profile = (struct session_profile){live.provider, got.mounts, 1};
+	got.profile = (struct session_profile){live.provider, got.mounts, 1, NULL};
 	return 0;
 }
 
