@@ -218,8 +218,8 @@
 #define DEFAULT_ABSOLUTE_TTL_S   (24 * 3600)
 
 /* ---- images ---- */
-/* A root file system's entries and bytes, unpacked: the sandbox image has 20,000 and 0.6 GB, and
- * distributions' desktops ten times that. */
+/* A root file system's entries and bytes, unpacked: the sandbox image should have 20,000 and 0.8
+ * GB, and distributions' desktops ten times that. */
 #define LIMIT_IMAGE_ENTRIES 400000ULL
 #define LIMIT_IMAGE_BYTES   (16 * GIB)
 /* Folders within folders, each an open descriptor while they are gone through; Debian has some 15.

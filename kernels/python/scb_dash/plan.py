@@ -15,7 +15,6 @@ class Switches:
     mutations = True
     versions = True
     cut_off = True
-    cut_off_checks_objects = True
     verify = True
 
 
