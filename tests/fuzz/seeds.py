@@ -162,6 +162,11 @@ SEEDS = {
         rpc("completion/complete", {"ref": {"type": "ref/resource", "uri": "test://template/{id}/data"}, "argument": {"name": "id", "value": "1"}}),
         rpc("resources/read", {"uri": "test://template/7/data"}) + rpc("resources/list") + rpc("logging/setLevel", {"level": "debug"}),
     ],
+    "docker": [
+        b"\x01" + b"".join(struct.pack(">BxxxI", kind, len(text)) + text for kind, text in (
+            (1, b"abc"), (2, b"!?"), (1, b""), (1, b"d" * 300))),
+        b"\x07\x03\0\0\0\0\0\0\1x",
+    ],
     "http": [bytes([how]) + message for how in (0, 20) for message in (
         b"GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n",
         b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}GET / HTTP/1.1\r\nHost: a\r\n\r\n",
