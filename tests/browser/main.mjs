@@ -34,9 +34,10 @@ lines.forEach((line, i) => {
 if (!lines.some((l) => /^ok/.test(l))) say(false, 'unit tests run', run.stdout + run.stderr);
 
 // The App in Chromium.
-const host = await startHost({ html: readFileSync(htmlPath, 'utf8'), build, esbuild });
+const html = readFileSync(htmlPath, 'utf8');
+const host = await startHost({ html, build, esbuild });
 const only = process.env.ONLY;
-for (const file of ['protocol', 'use', 'looks', 'real']) {
+for (const file of ['protocol', 'use', 'looks', 'real', 'product']) {
 	const { default: cases } = await import(`./${file}.mjs`);
 	for (const [name, test] of Object.entries(cases)) {
 		if (only && !name.includes(only)) continue;
@@ -47,7 +48,7 @@ for (const file of ['protocol', 'use', 'looks', 'real']) {
 			return app;
 		};
 		try {
-			await test({ open, build, tests: join(dirname(ui), 'tests'), trees: join(build, 'trees'), axe: join(build, 'node_modules/axe-core/axe.min.js') });
+			await test({ open, build, html, tests: join(dirname(ui), 'tests'), trees: join(build, 'trees'), axe: join(build, 'node_modules/axe-core/axe.min.js') });
 			const errors = opened.flatMap((a) => a.errors);
 			if (errors.length) throw new Error(`the console says: ${errors.join(' | ')}`);
 			say(true, name);
