@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@
 #define TOKEN_MIN      16
 #define TOKEN_MAX      256
 #define TOKEN_FILE_MAX (WEB_TOKENS * (TOKEN_MAX + 80))
+/* Descriptors beside the connections: links, pipes and files of sandboxes. */
+#define OTHER_DESCRIPTORS 4096
 /* Of links to presented files: so that they outlive this process. */
 #define LINK_KEY_FILE "link-key"
 
@@ -360,9 +363,23 @@ static void say_where(
 	if (w->no_token)
 		(void)fprintf(stderr, "for whoever reaches it\n");
 	else
-		(void)fprintf(stderr, "for who sends the token of %s/" OWN_TOKEN_FILE "%s%s\n",
-			parts->state, w->token_file ? " or one of " : "",
+		(void)fprintf(stderr, "with a token: the one in %s/" OWN_TOKEN_FILE "%s%s\n",
+			parts->state, w->token_file ? ", or one of " : "",
 			w->token_file ? w->token_file : "");
+}
+
+/* The usual 1,024 would end long before the connections do. */
+static void want_descriptors(void)
+{
+	const rlim_t want = LIMIT_HTTP_CONNECTIONS + OTHER_DESCRIPTORS;
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= want)
+		return;
+	r.rlim_cur = MIN(r.rlim_max, want);
+	if (setrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur < want)
+		log_warning("only %llu descriptors may be open here, so that fewer than %d clients "
+			    "can be connected (see `ulimit -Hn`)",
+			(unsigned long long)r.rlim_cur, LIMIT_HTTP_CONNECTIONS);
 }
 
 int web_open(struct parts *parts, const struct web_settings *w, struct web **ret, struct err *err)
@@ -388,6 +405,8 @@ int web_open(struct parts *parts, const struct web_settings *w, struct web **ret
 		r = file_tokens(&tokens, w->token_file, err);
 	if (r == 0)
 		r = open_http(web, parts, w, &tokens, err);
+	if (r == 0)
+		want_descriptors();
 	if (r < 0) {
 		free(web);
 		return r;
