@@ -34,13 +34,13 @@ class Run(unittest.TestCase):
                 self.assertIn("/nowhere", self.failed(64, *command, "--mount", "x=/nowhere"))
                 self.assertIn("128M", self.failed(64, *command, "--limit", "memory=x"))
                 self.assertIn("wait_s", self.failed(64, *command, "--limit", "colour=red"))
-                said = self.failed(64, *command, "--provider", "docker")
+                said = self.failed(64, *command, "--provider", "podmann")
                 self.assertIn("--provider", said)
                 self.assertNotIn("BROKER_PROVIDER", said)
-                self.assertIn("BROKER_PROVIDER", self.failed(64, *command, BROKER_PROVIDER="docker"))
+                self.assertIn("BROKER_PROVIDER", self.failed(64, *command, BROKER_PROVIDER="podmann"))
                 self.failed(74, *command, "--state", "/proc/x")
         self.assertNotIn("\x1b", self.failed(64, "run", "--a\x1b[2J"))
-        self.assertEqual(64, self.place.scb("doctor", BROKER_PROVIDER="docker").returncode)
+        self.assertEqual(64, self.place.scb("doctor", BROKER_PROVIDER="podmann").returncode)
 
     def test_help(self):
         """each command has --help, which names every limit"""

@@ -10,7 +10,8 @@ from harness import Case, until
 from mcpclient import LEGACY, MODERN
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-TOOLS = ["run_code", "run_command", "job", "files", "present_output", "session"]
+TOOLS = ["run_code", "run_command", "job", "files", "present_output", "data_dashboard", "dashboard_event",
+         "session"]
 
 
 def schema_faults(schema, where, faults):
