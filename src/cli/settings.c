@@ -94,6 +94,13 @@ static int set_image(void *user, const char *value, struct err *err)
 int settings_find_image(struct settings *s, struct err *err)
 {
 	const char *env = getenv("BROKER_IMAGE");
+	const char *provider = s->provider ? s->provider : getenv("BROKER_PROVIDER");
+	if (provider && strcmp(provider, "docker") == 0) {
+		/* the engine's own, which is asked for it by that variable */
+		if (s->image && setenv("BROKER_IMAGE", s->image, 1) < 0)
+			return err_set(err, ERR_INTERNAL, errno, "setenv: %s", strerror(errno));
+		return 0;
+	}
 	if (!s->image && env && *env)
 		s->image = env;
 	return s->image ? images_root(s->image, &s->root, err) : 0;

@@ -29,7 +29,7 @@ void settings_done(struct settings *s);
 extern const struct option_def settings_options[];
 /* As --policy does. */
 int settings_set_policy(struct settings *s, const char *path, struct err *err) MUST_CHECK;
-/* Once all are parsed: finds the image's root. */
+/* Once all are parsed: finds the image's root. With the provider docker the engine knows it. */
 int settings_find_image(struct settings *s, struct err *err) MUST_CHECK;
 /* Does no mount show scb's own files, and, where no policy file has a say in
  * it, do the limits fit together? */

@@ -219,9 +219,10 @@ static void test_capabilities(void)
 		tap_skip("memory", c->memory);
 	if (strcmp(c->pids, "none") != 0)
 		tap_ok(prints(&b,
-			       "python3 -c 'import os,time\nn=0\ntry:\n while n<80:\n  if "
-			       "os.fork()==0: time.sleep(3); os._exit(0)\n  n+=1\nexcept OSError: "
-			       "print(\"stopped\" if 40<n<64 else n)'",
+			       "python3 -c 'import os,time\np=[]\ntry:\n while len(p)<80:\n  "
+			       "p.append(os.fork())\n  if p[-1]==0: time.sleep(60); "
+			       "os._exit(0)\nexcept OSError: print(\"stopped\" if 40<len(p)<64 "
+			       "else len(p))\nfor i in p: os.kill(i,9); os.waitpid(i,0)'",
 			       "stopped"),
 			"processes: %s", c->pids);
 	else
