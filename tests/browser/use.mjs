@@ -177,8 +177,12 @@ export default {
 		assert.equal((await column(app, 1))[0], '30 Mar 2025, 01:30');
 		assert.match((await column(app, 9))[0], /30 Mar 2024.*21:00 (GMT-4|EDT)/);
 		const c = card(app, 'Gaps');
-		await c.locator('.plot').focus();
-		await app.page.keyboard.press('Home');
+		await c.locator('.plot svg').waitFor(); // charts are drawn once they come into view
+		await until('a point', async () => {
+			await c.locator('.plot').focus();
+			await app.page.keyboard.press('Home');
+			return (await c.locator('.tip-head').count()) > 0;
+		});
 		assert.match(await c.locator('.tip-head').textContent(), /30 Mar 2024.*20:00 (GMT-4|EDT)/);
 	},
 	'a table: sort, then by two; filter; search; pages; jump': async (t) => {
