@@ -320,13 +320,15 @@ class Enforced(PolicyCase):
         c = self.serve(policy())
         r = c.tool("run_command", command="true")
         self.assertDone(r)
+        # on a busy machine a broker may be told of its first file once more
+        before = len(self.events("policy.reload"))
         missing = ["egress"] if PROVIDER == "local" else None
         self.write(policy(require={"enforced": missing} if missing else {"isolationLevel": "microvm"}))
-        self.reloaded(1)
+        self.reloaded(before + 1)
         self.assertRefused(c.tool("run_command", command="true"), "policy_denied", "require.")
         self.assertRefused(c.tool("session", action="open"), "policy_denied", "require.")
         self.write(policy(require={"isolationLevel": "subprocess", "enforced": ["killTree"]}))
-        self.reloaded(2)
+        self.reloaded(before + 2)
         self.assertDone(c.tool("run_command", command="true"))
 
     def test_rate(self):
