@@ -44,7 +44,7 @@ check:
 	@tools/check base
 
 check-all:
-	@tools/setup build ui run test ci browser
+	@tools/setup build ui run test ci engines browser
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/check base more guest
 
 conformance:
@@ -91,4 +91,4 @@ format:
 	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
 
 clean:
-	rm -rf build build-asan build-clang build-fuzz tests/clients/node_modules
+	rm -rf build build-asan build-clang build-fuzz ui/node_modules

@@ -38,7 +38,6 @@ static void dashboard_free(struct dashboard *d)
 	list_for_each (r, next, &d->runs, struct dashboard_run, link)
 		dashboard_run_free(r);
 	list_remove(&d->link);
-	d->all->n--;
 	uv_close((uv_handle_t *)&d->patience, on_patience_closed);
 }
 
@@ -82,7 +81,6 @@ static struct dashboard *add(struct dashboards *m, struct dashboard *filled)
 	(void)uv_timer_init(m->config.loop, &d->settle);
 	uv_unref((uv_handle_t *)&d->settle);
 	list_append(&m->all, &d->link);
-	m->n++;
 	return d;
 }
 
@@ -134,16 +132,6 @@ int dashboards_find(struct dashboards *m, const char *principal, const char *id,
 const char *dashboard_id(const struct dashboard *d)
 {
 	return d->id;
-}
-
-const char *dashboard_kernel(const struct dashboard *d)
-{
-	return d->kernel;
-}
-
-const char *dashboard_handle(const struct dashboard *d)
-{
-	return d->handle;
 }
 
 struct session *dashboard_session(struct dashboard *d)

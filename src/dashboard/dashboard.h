@@ -70,8 +70,6 @@ int dashboards_find(struct dashboards *m, const char *principal, const char *id,
 	struct dashboard **ret, struct err *err) MUST_CHECK;
 
 const char *dashboard_id(const struct dashboard *d);
-const char *dashboard_kernel(const struct dashboard *d); /* NULL: the default one */
-const char *dashboard_handle(const struct dashboard *d); /* of its session */
 /* The session, or NULL where it has gone: then nothing runs any more, and what was shown last is
  * there all the same. */
 struct session *dashboard_session(struct dashboard *d);

@@ -7,7 +7,6 @@
 struct dashboards {
 	struct dashboards_config config;
 	struct list all; /* the one used last at the end */
-	unsigned n;
 };
 
 struct dashboard {

@@ -1,5 +1,5 @@
 // The App's side of MCP Apps (specification 2026-01-26): JSON-RPC 2.0 over postMessage with the host's page.
-// The official library does the same with a schema checker of 400 KB; this is what an App needs of it.
+// The official library does the same with a schema checker beside it; this is what an App needs of it.
 
 import { isObject } from './state';
 
