@@ -173,11 +173,12 @@ class Place:
                               capture_output=True, text=True, timeout=timeout * SLOW)
 
     def audit(self):
-        """The events of the audit log (a list of objects), the oldest first."""
+        """The events of the audit log (a list of objects), the oldest first. A line that is being written
+        while this reads has no end yet, and is left out."""
         events = []
         for path in sorted(glob.glob(os.path.join(self.state, "scb", "**", "audit*.jsonl"), recursive=True)):
-            with open(path, encoding="utf-8") as f:
-                events += [json.loads(line) for line in f]
+            with open(path, "rb") as f:
+                events += [json.loads(line) for line in f.read().split(b"\n")[:-1]]
         return events
 
     def sandbox_ids(self):

@@ -7,6 +7,7 @@
  * fillings never run where nothing bounds them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,32 +95,17 @@ static size_t report_lines(const struct group *g, char *out)
 	return n;
 }
 
-/* A container sees its own group. */
-static long oom_kills_inside(struct box *b)
-{
-	static struct box_result r;
-	const char *line = NULL;
-	if (box_run(b,
-		    "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events "
-		    "2>/dev/null | grep '^oom_kill '",
-		    3 * USEC_PER_SEC, &r))
-		line = strstr(r.out, "oom_kill ");
-	return line ? strtol(line + strlen("oom_kill "), NULL, 10) : 0;
-}
+/* Where an engine puts the groups of its containers. */
+static const char *const container_groups[] = {"/sys/fs/cgroup/memory/docker/*/memory.oom_control",
+	"/sys/fs/cgroup/memory/machine.slice/libpod-*/memory.oom_control",
+	"/sys/fs/cgroup/docker/*/memory.events",
+	"/sys/fs/cgroup/*.slice/docker-*.scope/memory.events",
+	"/sys/fs/cgroup/machine.slice/libpod-*/memory.events"};
 
-/* How often the kernel has killed in the code's group; -1: cannot be seen here. */
-static long oom_kills(struct box *b)
+static long oom_kills_of(const char *path)
 {
-	if (strcmp(host.provider->name, "docker") == 0)
-		return oom_kills_inside(b);
-	const struct cgroup_host *h = cgroup_host();
-	char path[LIMIT_PATH], line[128];
+	char line[128];
 	long n = -1;
-	if (h->memory == CGROUP_V1)
-		(void)snprintf(
-			path, sizeof(path), "%s/%s.code/memory.oom_control", h->v1_memory, b->id);
-	else
-		(void)snprintf(path, sizeof(path), "%s/%s/code/memory.events", h->v2, b->id);
 	FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f) && sscanf(line, "oom_kill %ld", &n) != 1)
 		;
@@ -128,10 +114,41 @@ static long oom_kills(struct box *b)
 	return n;
 }
 
+/* Of all containers of this host. Never asked inside: who asks there can be the one that is killed.
+ */
+static long oom_kills_of_containers(void)
+{
+	long sum = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(container_groups); i++) {
+		glob_t found = {0};
+		if (glob(container_groups[i], 0, NULL, &found) == 0)
+			for (size_t k = 0; k < found.gl_pathc; k++)
+				sum = MAX(sum, 0) + MAX(oom_kills_of(found.gl_pathv[k]), 0);
+		globfree(&found);
+	}
+	return sum;
+}
+
+/* How often the kernel has killed in the code's group; -1: cannot be seen here. */
+static long oom_kills(const struct box *b)
+{
+	if (strcmp(host.provider->name, "docker") == 0)
+		return oom_kills_of_containers();
+	const struct cgroup_host *h = cgroup_host();
+	char path[LIMIT_PATH];
+	if (h->memory == CGROUP_V1)
+		(void)snprintf(
+			path, sizeof(path), "%s/%s.code/memory.oom_control", h->v1_memory, b->id);
+	else
+		(void)snprintf(path, sizeof(path), "%s/%s/code/memory.events", h->v2, b->id);
+	return oom_kills_of(path);
+}
+
 static void in_the_storm(struct box *b, const struct group *g, const char *command)
 {
 	static struct box_result r;
 	int well = 0;
+	long before = g->memory ? oom_kills(b) : 0;
 	bool started = box_start(b, command, 2 * USEC_PER_SEC, &r);
 	for (int i = 0; i < 5; i++) {
 		bool never = false;
@@ -142,7 +159,7 @@ static void in_the_storm(struct box *b, const struct group *g, const char *comma
 	if (g->memory) {
 		uint64_t end = clock_monotonic_us() + box_patience(5 * USEC_PER_SEC);
 		long kills;
-		while ((kills = oom_kills(b)) == 0 && clock_monotonic_us() < end) {
+		while ((kills = oom_kills(b) - before) == 0 && clock_monotonic_us() < end) {
 			bool never = false;
 			(void)box_until(b->loop, &never, 200 * USEC_PER_MSEC);
 		}
