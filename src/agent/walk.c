@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "agent/turn.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/glob.h"
 
 /* What keeps adding to a directory that is being deleted is given so many tries. */
 #define DELETE_ROUNDS 16
@@ -285,10 +285,10 @@ static bool name_matches(struct walk *w, const char *name)
 {
 	const char *pattern = w->q.name_pattern;
 	if (!strchr(pattern, '/'))
-		return fnmatch(pattern, name, 0) == 0;
+		return glob_match(pattern, name, false);
 	_cleanup_free_ char *path =
 		xasprintf("%.*s%s", (int)w->path.len, (const char *)w->path.data, name);
-	return fnmatch(pattern, path, FNM_PATHNAME) == 0;
+	return glob_match(pattern, path, true);
 }
 
 /* Starts to look into a file; files that cannot be opened are passed over. */

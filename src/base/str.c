@@ -64,6 +64,13 @@ size_t str_utf8_trim(const void *data, size_t n)
 	return n;
 }
 
+size_t str_utf8_first(const char *s)
+{
+	/* The NUL at its end is a continuation of nothing. */
+	int len = utf8_char((const uint8_t *)s, 4);
+	return len > 0 ? (size_t)len : 1;
+}
+
 size_t str_utf8_skip(const void *data, size_t n)
 {
 	const uint8_t *p = data;

@@ -12,6 +12,9 @@ bool str_utf8_valid(const void *p, size_t n);
 size_t str_utf8_trim(const void *p, size_t n);
 /* How many bytes to skip at the start of p[0..n) to stand at a character's first byte (0 to 3). */
 size_t str_utf8_skip(const void *p, size_t n);
+/* How many bytes the first character of a text has that is not empty; 1 where it begins with none.
+ */
+size_t str_utf8_first(const char *s);
 /* Appends p[0..n) as valid UTF-8: every byte that belongs to no character becomes U+FFFD, and NUL
  * U+2400. 0 or -ENOBUFS; *ret_replaced (may be NULL) gets how many bytes were replaced. */
 int str_utf8_repair(struct buf *out, const void *p, size_t n, size_t *ret_replaced) MUST_CHECK;

@@ -56,7 +56,7 @@ enum wire_op {
 	OP_FILE_MOVE = 37,
 	/* PATH, RECURSIVE → END: COUNT */
 	OP_FILE_DELETE = 38,
-	/* PATH, PATTERN (literal, in contents) or NAME_PATTERN (fnmatch), LIMIT → MSG a hit,
+	/* PATH, PATTERN (literal, in contents) or NAME_PATTERN (base/glob.h), LIMIT → MSG a hit,
 	 * END */
 	OP_FILE_SEARCH = 39,
 	/* PATH → END: SIZE, SHA256 */

@@ -1,9 +1,9 @@
 /* files_masked.c: see files_masked.h. */
 #include "mcp/tools/files_masked.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "base/limits.h"
 #include "files/path.h"
 
@@ -90,7 +90,7 @@ static bool name_was_secret(const struct files_check *k, const struct files_entr
 	_cleanup_free_ char *path = xstrdup(e->path);
 	redact_bytes(redactor, path, strlen(path), NULL);
 	const char *slash = strrchr(path, '/');
-	return fnmatch(k->name, slash ? slash + 1 : path, 0) != 0;
+	return !glob_match(k->name, slash ? slash + 1 : path, false);
 }
 
 /* What is shown of the line of a hit at p[at], where the pattern stands in its masked form. NULL:
