@@ -89,8 +89,8 @@ struct files_call *files_write(struct files *f, const char *path, enum files_wri
 struct files_call *files_edit(struct files *f, const char *path, const char *old_text,
 	const char *new_text, bool all, const struct redactor *redactor, const uint8_t *tag,
 	bool again, files_done_fn done, void *user);
-/* pattern: literal text in contents (of a line); name: pattern (base/glob.h) for names, or for paths
- * below path where it has a slash. One of them, or both. */
+/* pattern: literal text in contents (of a line); name: pattern (base/glob.h) for names, or for
+ * paths below path where it has a slash. One of them, or both. */
 struct files_call *files_search(struct files *f, const char *path, const char *pattern,
 	const char *name, uint32_t limit, files_done_fn done, void *user);
 /* Missing parent directories of target are made. */
