@@ -44,14 +44,68 @@ static int bad(struct err *err, const char *what)
 		"the dashboard's kernel gave %s that cannot be read; run its code again", what);
 }
 
-static int take_json(struct dashboard_run *r, const struct exec_mime *m, size_t max, json_t **slot,
-	struct err *err)
+/* What an answer may say: all else that a cell puts into it is dropped, since members of the tool's
+ * result are the broker's. */
+enum type { INTEGER, NUMBER, TEXT, ARRAY, OBJECT };
+struct member {
+	const char *name;
+	enum type type;
+};
+static const struct member tree_members[] = {{"v", INTEGER}, {"rev", INTEGER}, {"title", TEXT},
+	{"about", TEXT}, {"status", TEXT}, {"ms", NUMBER}, {"notes", ARRAY}, {"tree", ARRAY}, {0}};
+static const struct member patch_members[] = {{"v", INTEGER}, {"from", INTEGER}, {"rev", INTEGER},
+	{"title", TEXT}, {"about", TEXT}, {"status", TEXT}, {"ms", NUMBER}, {"ran", ARRAY},
+	{"notes", ARRAY}, {"set", OBJECT}, {"order", OBJECT}, {"del", ARRAY}, {0}};
+static const struct member page_members[] = {
+	{"v", INTEGER}, {"rev", INTEGER}, {"set", OBJECT}, {"export", OBJECT}, {0}};
+static const struct member outline_members[] = {{"rev", INTEGER}, {"title", TEXT}, {"status", TEXT},
+	{"controls", ARRAY}, {"shown", ARRAY}, {"notes", ARRAY}, {0}};
+
+static bool is_of(const json_t *v, enum type type)
+{
+	switch (type) {
+	case INTEGER:
+		return json_is_integer(v);
+	case NUMBER:
+		return json_is_number(v);
+	case TEXT:
+		return json_is_string(v);
+	case ARRAY:
+		return json_is_array(v);
+	case OBJECT:
+		return json_is_object(v);
+	}
+	return false;
+}
+
+/* v is stolen; an object with no members but these. */
+static json_t *only(json_t *v, const struct member *members)
+{
+	static const char *const states[] = {"ok", "error", "running"};
+	json_t *out = json_object();
+	bool known = false;
+	for (const struct member *m = members; m->name; m++) {
+		json_t *item = json_object_get(v, m->name);
+		if (item && is_of(item, m->type))
+			json_object_set(out, m->name, item);
+	}
+	const char *status = json_string_value(json_object_get(out, "status"));
+	for (size_t i = 0; status && i < ARRAY_SIZE(states); i++)
+		known |= strcmp(status, states[i]) == 0;
+	if (status && !known)
+		json_object_set_new(out, "status", json_string("ok"));
+	json_decref(v);
+	return out;
+}
+
+static int take_json(struct dashboard_run *r, const struct exec_mime *m, size_t max,
+	const struct member *members, json_t **slot, struct err *err)
 {
 	const struct dashboards_config *c = &r->dashboard->all->config;
 	json_t *v = parse(m, max);
 	if (!v)
 		return bad(err, "an answer");
-	v = c->mask(c->user, r->session, v, err);
+	v = c->mask(c->user, r->session, only(v, members), err);
 	if (!v)
 		return -EACCES;
 	json_decref(*slot);
@@ -75,30 +129,57 @@ static int take_text(struct dashboard_run *r, const struct exec_mime *m, struct 
 	return 0;
 }
 
-static int take(struct dashboard_run *r, const struct exec_mime *m, struct err *err)
+/* A picture is looked at by no redactor, as those of run_code are not. */
+static void take_image(struct dashboard_run *r, struct exec_mime *m)
 {
+	static const char *const types[] = {
+		"image/png", "image/svg+xml", "image/jpeg", "image/gif", "image/webp"};
+	bool known = false;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		known |= strcmp(m->type, types[i]) == 0;
+	if (!known || m->n > LIMIT_IMAGE_BLOCK || r->image.type)
+		return;
+	r->image = *m;
+	*m = (struct exec_mime){.type = xstrdup(types[0])};
+}
+
+static int take(struct dashboard_run *r, struct exec_mime *m, struct err *err)
+{
+	if (dashboard_wants(r->request, "image") && str_starts(m->type, "image/"))
+		take_image(r, m);
 	if (!str_starts(m->type, MIME))
 		return 0;
 	const char *kind = m->type + strlen(MIME);
 	if (strcmp(kind, "tree+json") == 0)
-		return take_json(r, m, LIMIT_DASHBOARD_TREE, &r->tree, err);
+		return take_json(r, m, LIMIT_DASHBOARD_TREE, tree_members, &r->tree, err);
 	if (strcmp(kind, "patch+json") == 0)
-		return take_json(r, m, LIMIT_DASHBOARD_ANSWER, &r->patch, err);
+		return take_json(r, m, LIMIT_DASHBOARD_ANSWER, patch_members, &r->patch, err);
 	if (strcmp(kind, "page+json") == 0)
-		return take_json(r, m, LIMIT_DASHBOARD_ANSWER, &r->page, err);
+		return take_json(r, m, LIMIT_DASHBOARD_ANSWER, page_members, &r->page, err);
 	if (strcmp(kind, "outline+json") == 0)
-		return take_json(r, m, LIMIT_DASHBOARD_OUTLINE, &r->outline, err);
+		return take_json(r, m, LIMIT_DASHBOARD_OUTLINE, outline_members, &r->outline, err);
 	if (strcmp(kind, "text") == 0)
 		return take_text(r, m, err);
 	return 0;
 }
 
-int dashboard_answer_take(
-	struct dashboard_run *r, const struct exec_status *status, struct err *err)
+/* A file leaves the sandbox only for an event that asks for one. */
+static void take_export(struct dashboard_run *r)
+{
+	const char *path =
+		json_string_value(json_object_get(json_object_get(r->page, "export"), "path"));
+	if (path && dashboard_wants(r->request, "export"))
+		r->export_path = xstrdup(path);
+	json_object_del(r->page, "export");
+}
+
+int dashboard_answer_take(struct dashboard_run *r, struct exec_status *status, struct err *err)
 {
 	int e = 0;
 	for (size_t i = 0; i < status->n_results; i++)
 		for (size_t k = 0; k < status->results[i].n_mimes && e == 0; k++)
 			e = take(r, &status->results[i].mimes[k], err);
+	take_export(r);
+	exec_status_drop_output(status);
 	return e;
 }

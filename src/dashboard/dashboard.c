@@ -60,7 +60,7 @@ static void make_room(struct dashboards *m, const char *principal)
 		if (strcmp(d->principal, principal) != 0)
 			continue;
 		own++;
-		if (!oldest && !dashboard_busy(d))
+		if (!oldest && !d->users && !dashboard_busy(d))
 			oldest = d;
 	}
 	if (own < LIMIT_DASHBOARDS || !oldest)
@@ -127,6 +127,17 @@ int dashboards_find(struct dashboards *m, const char *principal, const char *id,
 	list_append(&m->all, &d->link);
 	*ret = d;
 	return 0;
+}
+
+void dashboard_hold(struct dashboard *d)
+{
+	d->users++;
+}
+
+void dashboard_release(struct dashboard *d)
+{
+	CHECK(d->users > 0);
+	d->users--;
 }
 
 const char *dashboard_id(const struct dashboard *d)

@@ -22,6 +22,7 @@
 struct dashboard;
 struct dashboard_wait;
 struct dashboards;
+struct exec_mime;
 struct exec_status;
 struct redactor;
 struct session;
@@ -69,6 +70,10 @@ int dashboards_make(struct dashboards *m, struct session *s, const char *kernel,
 int dashboards_find(struct dashboards *m, const char *principal, const char *id,
 	struct dashboard **ret, struct err *err) MUST_CHECK;
 
+/* Held, it stays; else it is there until the loop goes on. */
+void dashboard_hold(struct dashboard *d);
+void dashboard_release(struct dashboard *d);
+
 const char *dashboard_id(const struct dashboard *d);
 /* The session, or NULL where it has gone: then nothing runs any more, and what was shown last is
  * there all the same. */
@@ -85,9 +90,12 @@ struct dashboard_answer {
 	uint64_t seq;
 	const json_t *tree, *patch, *page, *outline; /* NULL: not in this answer */
 	const char *text;                            /* for the model; NULL: none */
-	const struct exec_status *status;            /* NULL while running */
+	const struct exec_mime *image;               /* that was asked for; NULL: none */
+	const char *export_path; /* the file that was asked for, as the kernel names it; NULL: none
+				  */
+	const struct exec_status *status; /* without what it displayed; NULL while running */
 };
-/* Called once, from the loop; answer is NULL where err is not. */
+/* Called once, from the loop; answer is NULL where err is not. Who waits holds the dashboard. */
 typedef void (*dashboard_fn)(
 	void *user, const struct dashboard_answer *answer, const struct err *err);
 

@@ -3,6 +3,7 @@
 
 #include "base/list.h"
 #include "dashboard/dashboard.h"
+#include "exec/exec.h"
 
 struct dashboards {
 	struct dashboards_config config;
@@ -16,6 +17,7 @@ struct dashboard {
 	char *principal, *kernel; /* kernel NULL: the default one */
 	json_t *tree;             /* the last whole one; NULL: none yet */
 	bool stale;               /* something was shown since */
+	unsigned users;           /* who hold it */
 	struct list runs;         /* the oldest first; those that are done stay for a while */
 	uv_timer_t patience;      /* then what runs is interrupted for what waits */
 	uv_timer_t settle;        /* then the whole tree is fetched */
@@ -37,7 +39,8 @@ struct dashboard_run {
 	struct exec_status *status;
 	struct err *err;
 	json_t *tree, *patch, *page, *outline;
-	char *text;
+	char *text, *export_path;
+	struct exec_mime image; /* type NULL: none */
 	struct list waits;
 };
 
@@ -48,10 +51,14 @@ void dashboard_run_free(struct dashboard_run *r);
 
 /* ---- what a cell said ---- */
 
-/* Takes what the cell's displays hold into r: parsed, within bounds, masked. 0, or ERR_PROTOCOL, or
- * why nothing may leave. */
+/* Does the request hand on an event of that type? */
+bool dashboard_wants(const json_t *request, const char *type);
+
+/* Takes what the cell's displays hold into r: parsed, within bounds, masked, and no members but
+ * those that there are; then status has none of them any more. 0, or ERR_PROTOCOL, or why nothing
+ * may leave. */
 int dashboard_answer_take(
-	struct dashboard_run *r, const struct exec_status *status, struct err *err) MUST_CHECK;
+	struct dashboard_run *r, struct exec_status *status, struct err *err) MUST_CHECK;
 
 /* ---- the store ---- */
 

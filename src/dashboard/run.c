@@ -40,6 +40,7 @@ void dashboard_wait_abandon(struct dashboard_wait *w)
 	if (!w)
 		return;
 	list_remove(&w->link);
+	dashboard_release(w->dashboard);
 	uv_close((uv_handle_t *)&w->timer, on_wait_closed);
 }
 
@@ -60,6 +61,8 @@ static void tell(struct dashboard_wait *w)
 			a.page = r->page;
 			a.outline = r->outline;
 			a.text = r->text;
+			a.image = r->image.type ? &r->image : NULL;
+			a.export_path = r->export_path;
 			a.status = r->status;
 		}
 		w->fn(w->user, &a, NULL);
@@ -81,6 +84,7 @@ static struct dashboard_wait *wait_new(
 	w->seq = r ? r->seq : 0;
 	w->fn = fn;
 	w->user = user;
+	dashboard_hold(d);
 	list_init(&w->link);
 	if (r)
 		list_append(&r->waits, &w->link);
@@ -97,6 +101,13 @@ static void tell_all(struct dashboard_run *r)
 }
 
 /* ---- runs ---- */
+
+bool dashboard_wants(const json_t *request, const char *type)
+{
+	const json_t *event = json_object_get(request, "event");
+	const char *given = json_string_value(json_object_get(event, "type"));
+	return given && strcmp(given, type) == 0;
+}
 
 static struct dashboard_run *run_new(struct dashboard *d, const struct dashboard_ask *ask)
 {
@@ -132,6 +143,9 @@ void dashboard_run_free(struct dashboard_run *r)
 	json_decref(r->page);
 	json_decref(r->outline);
 	free(r->text);
+	free(r->export_path);
+	free(r->image.type);
+	free(r->image.data);
 	free(r);
 }
 
@@ -166,7 +180,7 @@ static void drop_old(struct dashboard *d)
 	list_for_each (r, next, &d->runs, struct dashboard_run, link)
 		n += r->done;
 	list_for_each (r, next, &d->runs, struct dashboard_run, link) {
-		if (!r->done || (n <= KEPT && !r->quiet))
+		if (!r->done || !list_empty(&r->waits) || (n <= KEPT && !r->quiet))
 			continue;
 		dashboard_run_free(r);
 		n--;
@@ -294,8 +308,7 @@ static void gather(struct dashboard_run *held, const struct dashboard_ask *ask)
 static bool sets_values(const json_t *request)
 {
 	const json_t *event = json_object_get(request, "event");
-	const char *type = json_string_value(json_object_get(event, "type"));
-	return type && strcmp(type, "set") == 0 && json_is_object(json_object_get(event, "values"));
+	return dashboard_wants(request, "set") && json_is_object(json_object_get(event, "values"));
 }
 
 bool dashboard_joins(const struct dashboard *d, const struct dashboard_ask *ask)

@@ -116,6 +116,9 @@ struct exec_status {
 	bool unheard;  /* JOB_RUNNING only because the sandbox did not answer in time */
 };
 void exec_status_done(struct exec_status *s);
+/* Its results and the bytes of its output, where nobody will read them; how many there were stays.
+ */
+void exec_status_drop_output(struct exec_status *s);
 #define _cleanup_status_ CLEANUP(exec_status_done)
 /* The status of a job whose sandbox is gone: it ended with it, or nobody can know any more how. why
  * becomes a note. */

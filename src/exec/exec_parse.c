@@ -219,9 +219,8 @@ int exec_parse_status(struct tlv_reader msg, struct exec_status *ret)
 	return 0;
 }
 
-void exec_status_done(struct exec_status *s)
+void exec_status_drop_output(struct exec_status *s)
 {
-	texts_done(s->notes, s->n_notes);
 	buf_done(&s->out.head);
 	buf_done(&s->out.tail);
 	buf_done(&s->err.head);
@@ -229,6 +228,14 @@ void exec_status_done(struct exec_status *s)
 	for (size_t i = 0; i < s->n_results; i++)
 		exec_bundle_done(&s->results[i]);
 	free(s->results);
+	s->results = NULL;
+	s->n_results = 0;
+}
+
+void exec_status_done(struct exec_status *s)
+{
+	texts_done(s->notes, s->n_notes);
+	exec_status_drop_output(s);
 	free(s->error_name);
 	free(s->error_message);
 	free(s->traceback);

@@ -2,17 +2,22 @@
 #include "mcp/board.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "exec/exec.h"
 #include "mcp/follow.h"
+#include "mcp/present.h"
 #include "mcp/redaction.h"
 #include "mcp/run.h"
 
 /* How long an App's poll may wait. */
 #define POLL_MAX_S 20
+/* How long a page, a picture or a file is waited for, behind what runs in the kernel: there is
+ * nothing to show in its place. Clients cut calls at 60 s. */
+#define LOOK_WAIT_US (45 * USEC_PER_SEC)
 
 /* ---- hooks ---- */
 
@@ -63,29 +68,67 @@ static void board_call_free(void *state)
 {
 	struct board_call *b = state;
 	dashboard_wait_abandon(b->wait);
+	dashboard_release(b->dashboard);
+	json_decref(b->page);
 	free(b);
 }
 
-static struct board_call *board_call(struct call *c, struct dashboard *d,
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+static struct board_call *board_call(struct call *c, struct dashboard *d, board_fn answered)
 {
 	struct board_call *b = xcalloc(1, sizeof(*b));
 	b->dashboard = d;
+	dashboard_hold(d);
 	b->answered = answered;
 	c->state = b;
 	c->state_free = board_call_free;
 	return b;
 }
 
+static void on_presented(struct call *c, const struct output *o, const struct err *err)
+{
+	struct board_call *b = c->state;
+	const struct dashboard_answer a = {.page = b->page, .seq = b->seq};
+	b->presenting = NULL;
+	if (err) {
+		call_fail(c, err);
+		return;
+	}
+	json_t *exported = json_object();
+	present_set(c, o, exported);
+	if (!args_bool(c->args, "plain"))
+		present_tell(c, o);
+	b->answered(c, b->dashboard, &a, exported);
+	json_decref(exported);
+}
+
+/* The file that an event has made goes out as those of present_output do. Whoever asks for that
+ * event's answer again gets the same one. */
+static int present(struct call *c, const struct dashboard_answer *a, struct err *err)
+{
+	struct board_call *b = c->state;
+	char id[ID_TEXT_SIZE];
+	(void)snprintf(id, sizeof(id), "o%s", a->job + 1);
+	const struct present_wish wish = {.path = a->export_path, .id = id, .again = true};
+	b->page = json_deep_copy(a->page);
+	b->seq = a->seq;
+	if (!c->session)
+		return err_set(err, ERR_NO_SUCH_SESSION, ENOENT,
+			"the session that has the file has ended; run the code again");
+	return present_start(c, &wish, on_presented, &b->presenting, err);
+}
+
 static void on_answer(void *user, const struct dashboard_answer *a, const struct err *err)
 {
 	struct call *c = user;
 	struct board_call *b = c->state;
+	struct err failed = {0};
 	b->wait = NULL;
+	if (!err && a->export_path && present(c, a, &failed) < 0)
+		err = &failed;
 	if (err)
 		call_fail(c, err);
-	else
-		b->answered(c, b->dashboard, a);
+	else if (!b->presenting)
+		b->answered(c, b->dashboard, a, NULL);
 }
 
 static int audit_start(struct call *c, const json_t *request, struct err *err)
@@ -103,8 +146,7 @@ static int audit_start(struct call *c, const json_t *request, struct err *err)
 }
 
 void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, json_t *request,
-	uint64_t seq, uint64_t wait_us,
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+	uint64_t seq, uint64_t wait_us, board_fn answered)
 {
 	struct err err = {0};
 	uint64_t timeout_us = 0;
@@ -138,6 +180,8 @@ bool board_cancel(struct call *c)
 	if (b) {
 		dashboard_wait_abandon(b->wait);
 		b->wait = NULL;
+		present_abandon(b->presenting);
+		b->presenting = NULL;
 	}
 	return true;
 }
@@ -158,19 +202,18 @@ static json_t *event_request(const struct dashboard *d, const json_t *event)
 }
 
 /* The dashboard as it is, without a cell. */
-static void answer_state(struct call *c, struct dashboard *d,
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+static void answer_state(struct call *c, struct dashboard *d, board_fn answered)
 {
 	const struct dashboard_answer a = {
 		.expired = !dashboard_session(d),
 		.running = dashboard_busy(d),
 		.tree = dashboard_tree(d),
 	};
-	answered(c, d, &a);
+	answered(c, d, &a, NULL);
 }
 
 static void open_board(struct call *c, struct dashboard *d, const json_t *event, uint64_t wait_us,
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+	board_fn answered)
 {
 	/* while it is busy its kernel answers nobody else, and without one nobody does */
 	if (!dashboard_session(d) || (dashboard_busy(d) && dashboard_tree(d)))
@@ -180,7 +223,7 @@ static void open_board(struct call *c, struct dashboard *d, const json_t *event,
 }
 
 void board_event(struct call *c, struct dashboard *d, const json_t *event, uint64_t wait_us,
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a))
+	board_fn answered)
 {
 	static const char *const moves[] = {"set", "click", "submit", "rerun", NULL};
 	static const char *const looks[] = {"table", "zoom", "image", "export", NULL};
@@ -206,9 +249,11 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 		call_failf(c, ERR_INVALID_ARGUMENT, "there is no event of type \"%.40s\"", type);
 	} else if (!dashboard_session(d)) {
 		answer_state(c, d, answered);
+	} else if (is_one_of(type, moves)) {
+		board_send(c, d, DASHBOARD_MOVE, event_request(d, event), seq, wait_us, answered);
 	} else {
-		board_send(c, d, is_one_of(type, moves) ? DASHBOARD_MOVE : DASHBOARD_LOOK,
-			event_request(d, event), seq, wait_us, answered);
+		board_send(
+			c, d, DASHBOARD_LOOK, event_request(d, event), seq, LOOK_WAIT_US, answered);
 	}
 }
 
@@ -217,13 +262,17 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 char *board_trouble(const struct dashboard_answer *a)
 {
 	const struct exec_status *s = a->status;
-	if (!s || a->tree || a->patch || a->page)
+	const json_t *shown = a->patch ? a->patch : a->page ? a->page : a->tree;
+	const char *said = json_string_value(json_object_get(shown, "status"));
+	/* what says that it goes on, and has ended, was cut off */
+	bool whole = (shown || a->image) && !(said && strcmp(said, "running") == 0);
+	if (!s || whole)
 		return NULL;
 	if (s->error_name)
 		return xasprintf("the dashboard's kernel answered %.100s: %.2000s", s->error_name,
 			s->error_message ? s->error_message : "");
 	if (s->reason == REASON_EXIT && s->has_exit_code && s->exit_code == 0)
-		return s->n_results ? NULL : xstrdup("the dashboard's kernel answered nothing");
+		return a->text ? NULL : xstrdup("the dashboard's kernel answered nothing");
 	return xasprintf("the dashboard's code ended: %s%s", exec_reason_name(s->reason),
 		s->reason == REASON_INTERPRETER_DIED
 			? " (the interpreter has gone with its variables)"

@@ -5,10 +5,18 @@
 #include "dashboard/dashboard.h"
 #include "mcp/call.h"
 
+/* What a tool does with an answer; exported: the members by which a person gets the file that was
+ * asked for (present.h), NULL: none was. */
+typedef void (*board_fn)(
+	struct call *c, struct dashboard *d, const struct dashboard_answer *a, json_t *exported);
+
 struct board_call {
 	struct dashboard *dashboard;
 	struct dashboard_wait *wait;
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a);
+	struct present *presenting; /* the file that was asked for; NULL: none, or not yet */
+	json_t *page;               /* that came with it */
+	uint64_t seq;
+	board_fn answered;
 };
 
 /* The dashboard that the argument names; its session becomes the call's, where it is there and the
@@ -17,11 +25,10 @@ int board_find(struct call *c, struct dashboard **ret, struct err *err) MUST_CHE
 /* Sends a cell; answered is called with what it says, or that it still runs; an error ends the
  * call. request is stolen. */
 void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, json_t *request,
-	uint64_t seq, uint64_t wait_us,
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a));
+	uint64_t seq, uint64_t wait_us, board_fn answered);
 /* Deals with an event as the App or the model sends it. */
 void board_event(struct call *c, struct dashboard *d, const json_t *event, uint64_t wait_us,
-	void (*answered)(struct call *c, struct dashboard *d, const struct dashboard_answer *a));
+	board_fn answered);
 /* For struct tool: nothing is waited for any more; the cell goes on. */
 bool board_cancel(struct call *c);
 

@@ -92,6 +92,15 @@ int call_permit_language(struct call *c, const char *language, struct err *err)
 	return d.allowed ? 0 : refuse(c, &d, err);
 }
 
+int call_permit_tool(struct call *c, const char *tool, struct err *err)
+{
+	struct policy_decision d;
+	if (strcmp(tool, c->tool->name) == 0)
+		return 0; /* it has been asked about */
+	policy_decide(c->policy, &(struct policy_request){c->principal, tool, NULL}, &d);
+	return d.allowed ? 0 : refuse(c, &d, err);
+}
+
 int call_find_session(struct call *c, bool create, struct err *err)
 {
 	struct sessions *all = c->server->config.sessions;

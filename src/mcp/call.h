@@ -96,6 +96,8 @@ int call_find_session(struct call *c, bool create, struct err *err) MUST_CHECK;
 int call_permit_session(struct call *c, const struct session *s, struct err *err) MUST_CHECK;
 /* May it run that language, once it is known which? */
 int call_permit_language(struct call *c, const char *language, struct err *err) MUST_CHECK;
+/* May it do, as a part of it, what that other tool is there for? */
+int call_permit_tool(struct call *c, const char *tool, struct err *err) MUST_CHECK;
 /* Which secrets a new session was not given, and why. */
 void call_tell_secrets(struct call *c, const struct session *s);
 

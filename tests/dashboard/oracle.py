@@ -37,6 +37,7 @@ class InProcess:
         self.module = types.ModuleType("__main__")
         self.namespace = vars(self.module)
         self.emitted = []
+        self.workspace = os.getcwd()
 
     def emit(self, mimes, **more):
         self.emitted.append(mimes)

@@ -8,18 +8,23 @@ import { Event } from './wire';
 export async function saveExport(event: Event): Promise<string> {
 	try {
 		const result = await app.session.fetchRaw(event);
-		if (result?.isError) return readText(result).slice(0, 300) || 'The file could not be made.';
+		if (result?.isError) return readText(result).replace(/^session s-\w+\n/, '').slice(0, 300) || 'The file could not be made.';
 		const { patch } = readAnswer(result);
 		const made = isObject(patch?.export) ? patch!.export : null;
 		const blocks: any[] = (Array.isArray(result?.content) ? result.content : []).filter((b: any) => b?.type === 'resource' || b?.type === 'resource_link');
 		if (!blocks.length && typeof made?.uri === 'string') {
-			blocks.push({ type: 'resource_link', uri: made.uri, name: made.name ?? 'file', ...(made.mime ? { mimeType: made.mime } : {}) });
+			blocks.push({ type: 'resource_link', uri: made.uri, name: made.name ?? 'file', ...(made.mimeType ? { mimeType: made.mimeType } : {}) });
 		}
 		if (blocks.length && app.host.capabilities.downloadFile) {
 			const r = await app.host.request('ui/download-file', { contents: blocks });
 			return r?.isError ? 'The host did not save the file.' : `Saved ${made?.name ?? ''}`.trim();
 		}
-		return made?.name || made?.path ? `${made.name ?? made.path} is among the session's outputs; ask the assistant for it.` : readText(result).slice(0, 300) || 'Done.';
+		if (typeof made?.link === 'string' && app.host.capabilities.openLinks) {
+			const r = await app.host.request('ui/open-link', { url: made.link });
+			if (!r?.isError) return `Saved ${made.name ?? ''}`.trim();
+		}
+		if (made?.link || made?.path) return `Saved as ${made.link ?? made.path}`;
+		return readText(result).slice(0, 300) || 'Done.';
 	} catch (e) {
 		return (e as Error).message;
 	}

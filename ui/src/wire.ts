@@ -183,7 +183,7 @@ export interface Patch {
 	notes?: string[];
 	title?: string;
 	about?: string;
-	export?: { path?: string; name?: string; uri?: string; mime?: string; text?: string };
+	export?: { path?: string; name?: string; uri?: string; mimeType?: string; link?: string; executable?: boolean };
 }
 export type Event = { type: string; [key: string]: unknown };
 

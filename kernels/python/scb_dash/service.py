@@ -229,7 +229,7 @@ class Service:
         self.kernel.emit([("text/plain", b"image"), (mime, data)])
 
     def _event_export(self, one, event):
-        key = event.get("id")
+        key = str(event.get("id"))
         download = one.find("downloads", key)
         if download is not None:
             path = self._write_download(*download)
@@ -238,7 +238,7 @@ class Service:
             kind = event.get("format") or "csv"
             if kind not in ("csv", "xlsx", "parquet"):
                 raise BadRequest("export: format is csv, xlsx or parquet")
-            path = _free_path(re.sub(r"\W+", "-", str(table.title or one.title())).strip("-").lower() or "table",
+            path = self._free_path(re.sub(r"\W+", "-", str(table.title or one.title())).strip("-").lower() or "table",
                               kind)
             try:
                 table.write(path, kind, event)
@@ -246,10 +246,9 @@ class Service:
                 raise BadRequest(str(error)) from None
         self._page(one, event, key, None, export={"path": path, "name": os.path.basename(path)})
 
-    @staticmethod
-    def _write_download(data, name, mime):
+    def _write_download(self, data, name, mime):
         stem, dot, ending = os.path.basename(str(name or "download")).rpartition(".")
-        path = _free_path(stem if dot else ending, ending if dot else "txt")
+        path = self._free_path(stem if dot else ending, ending if dot else "txt")
         if callable(data):
             data = data()
         if hasattr(data, "to_csv"):
@@ -264,17 +263,16 @@ class Service:
             file.write(bytes(data))
         return path
 
-
-def _free_path(stem, ending):
-    """A name in the workspace that no file has yet."""
-    folder = os.path.abspath("exports")
-    os.makedirs(folder, exist_ok=True)
-    stem = stem[:80] or "table"
-    for n in range(1, 10000):
-        path = os.path.join(folder, f"{stem}{'' if n == 1 else f'-{n}'}.{ending[:16]}")
-        if not os.path.lexists(path):
-            return path
-    raise BadRequest("exports/ is full of files of that name")
+    def _free_path(self, stem, ending):
+        """A name in the workspace, wherever the script has gone, that no file has yet."""
+        folder = os.path.join(self.kernel.workspace, "exports")
+        os.makedirs(folder, exist_ok=True)
+        stem = stem.encode("utf-8", "replace")[:120].decode("utf-8", "ignore") or "table"
+        for n in range(1, 10000):
+            path = os.path.join(folder, f"{stem}{'' if n == 1 else f'-{n}'}.{ending[:16]}")
+            if not os.path.lexists(path):
+                return path
+        raise BadRequest("exports/ is full of files of that name")
 
 
 class Steps:

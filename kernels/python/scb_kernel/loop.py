@@ -83,6 +83,7 @@ class Kernel:
             self._has_ipython = importlib.machinery.PathFinder.find_spec("IPython") is not None
         self._asyncio = self._loop = None  # made for the first await
         self._dashboards = None  # for the first request of one
+        self.workspace = ""  # where it began
         self._left_alone = []
 
     # ---- what code sees ----
@@ -405,6 +406,7 @@ class Kernel:
         # numpy would start a thread for each CPU when it is imported, and a kernel that has threads
         # cannot be forked (twin.py).
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        self.workspace = os.getcwd()
         self.interrupts.install()
         self.send_ready()
         while True:

@@ -30,19 +30,11 @@ static void set_all(struct call *c, const json_t *o)
 		call_set(c, name, json_incref(v));
 }
 
-/* Images of the answer, as blocks. */
-static void add_images(struct call *c, const struct exec_status *s)
+static void add_image(struct call *c, const struct exec_mime *m)
 {
-	for (size_t i = 0; s && i < s->n_results; i++)
-		for (size_t k = 0; k < s->results[i].n_mimes; k++) {
-			const struct exec_mime *m = &s->results[i].mimes[k];
-			if (strncmp(m->type, "image/", 6) != 0 || m->n > LIMIT_IMAGE_BLOCK)
-				continue;
-			json_t *block =
-				json_pack("{s:s, s:s}", "type", "image", "mimeType", m->type);
-			json_object_set_new(block, "data", base64_json(m->data, m->n));
-			json_array_append_new(c->blocks, block);
-		}
+	json_t *block = json_pack("{s:s, s:s}", "type", "image", "mimeType", m->type);
+	json_object_set_new(block, "data", base64_json(m->data, m->n));
+	call_block(c, block);
 }
 
 static const char *status_of(const struct dashboard_answer *a, const json_t *shown)
@@ -51,7 +43,8 @@ static const char *status_of(const struct dashboard_answer *a, const json_t *sho
 	return a->running ? "running" : a->expired ? "expired" : said ? said : "ok";
 }
 
-static void answered(struct call *c, struct dashboard *d, const struct dashboard_answer *a)
+static void answered(
+	struct call *c, struct dashboard *d, const struct dashboard_answer *a, json_t *exported)
 {
 	const json_t *shown = a->patch ? a->patch : a->page ? a->page : a->tree;
 	_cleanup_free_ char *trouble = board_trouble(a);
@@ -66,13 +59,16 @@ static void answered(struct call *c, struct dashboard *d, const struct dashboard
 	call_set_text(c, "status", status_of(a, shown));
 	if (a->seq)
 		call_set_u64(c, "seq", a->seq);
-	add_images(c, a->status);
+	if (exported)
+		call_set(c, "export", json_incref(exported));
+	if (a->image)
+		add_image(c, a->image);
 	_cleanup_free_ char *text =
 		args_bool(c->args, "plain") ? json_dumps(c->structured, JSON_COMPACT) : NULL;
 	c->bare = text;
 	if (text)
 		call_print(c, "%s\n", text);
-	else
+	else if (!exported)
 		call_print(c, "dashboard %s: %s\n", dashboard_id(d), status_of(a, shown));
 	call_finish(c);
 }

@@ -29,6 +29,7 @@ static const struct field result_fields[] = {
 	{"controls", "[object]", false, NULL},
 	{"shown", "[string]", false, NULL},
 	{"notes", "[string]", false, NULL},
+	{"export", "object", false, NULL},
 	{0},
 };
 
@@ -47,7 +48,8 @@ static void set_outline(struct call *c, const json_t *outline)
 	}
 }
 
-static void answered(struct call *c, struct dashboard *d, const struct dashboard_answer *a)
+static void answered(
+	struct call *c, struct dashboard *d, const struct dashboard_answer *a, json_t *exported)
 {
 	const char *id = dashboard_id(d);
 	_cleanup_free_ char *trouble = board_trouble(a);
@@ -64,6 +66,8 @@ static void answered(struct call *c, struct dashboard *d, const struct dashboard
 	call_set_text(c, "status", status ? status : "ok");
 	if (a->outline)
 		set_outline(c, a->outline);
+	if (exported)
+		call_set(c, "export", json_incref(exported));
 	if (a->text)
 		call_print(c, "%s\n", a->text);
 	else if (a->running)
