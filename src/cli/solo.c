@@ -167,6 +167,7 @@ static int choose_provider(struct solo *s, const struct settings *settings, stru
 	s->profile.mounts = settings->mounts;
 	s->profile.n_mounts = settings->n_mounts;
 	s->profile.root = settings->root;
+	provider_await_now(name);
 	if (provider_select(name, &s->profile.provider, &s->no_provider) == 0)
 		return 0;
 	if (s->no_provider.code == ERR_INVALID_ARGUMENT) {

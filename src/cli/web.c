@@ -392,6 +392,7 @@ int web_open(struct parts *parts, const struct web_settings *w, struct web **ret
 	web->profile.mounts = s->mounts;
 	web->profile.n_mounts = s->n_mounts;
 	web->profile.root = s->root;
+	provider_await_now(name);
 	int r = provider_select(name, &web->profile.provider, &web->no_provider);
 	if (r < 0 && web->no_provider.code != ERR_INVALID_ARGUMENT) {
 		log_warning("%s", web->no_provider.text); /* tools say why */

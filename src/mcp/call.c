@@ -29,6 +29,7 @@ static void call_free(struct call *c)
 	}
 	if (c->session)
 		session_release(c->session);
+	provider_wait_cancel(&c->provider);
 	ask_free(c->ask);
 	json_decref(c->id);
 	json_decref(c->progress_token);
@@ -497,7 +498,34 @@ void call_secrets(struct call *c)
 	if (!c->awaits_secrets || secrets_pending(c))
 		return;
 	c->awaits_secrets = false;
-	begin(c);
+	if (!c->provider.waits)
+		begin(c);
+}
+
+static void on_provider_known(void *user)
+{
+	struct call *c = user;
+	if (!c->awaits_secrets)
+		begin(c);
+}
+
+/* Does it make a sandbox, where it comes to that? Others need not know what can be had. */
+static bool opens_session(const struct call *c)
+{
+	const char *own = c->conn->default_session;
+	struct sessions *all = c->server->config.sessions;
+	struct session *s;
+	if (!all || !c->conn->profile.provider || args_text(c->args, "session"))
+		return false;
+	return (c->tool == &tool_session && strcmp(c->action, "open") == 0) || !own[0] ||
+	       sessions_find(all, c->principal, own, &s, NULL) < 0 || session_lost(s);
+}
+
+static bool awaits_provider(struct call *c)
+{
+	c->provider = (struct provider_wait){.done = on_provider_known, .user = c};
+	return opens_session(c) && provider_await(c->server->config.loop,
+					   c->conn->profile.provider->name, &c->provider);
 }
 
 void call_start(struct mcp_conn *conn, const struct mcp_message *message,
@@ -537,11 +565,13 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 		return;
 	}
 	c->awaits_secrets = secrets_pending(c);
-	if (!c->awaits_secrets) {
+	if (!awaits_provider(c) && !c->awaits_secrets) {
 		begin(c);
 		return;
 	}
-	(void)snprintf(c->doing, sizeof(c->doing), "waiting for a secret to be fetched");
+	(void)snprintf(c->doing, sizeof(c->doing), "%s",
+		c->awaits_secrets ? "waiting for a secret to be fetched"
+				  : "waiting for the container engine to answer");
 	if (audit_flush(c->server->config.audit, &err) < 0)
 		log_error("%s", err.text);
 }
@@ -549,7 +579,8 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 static void end_early(struct call *c, const char *why)
 {
 	c->why = why;
-	if (c->awaits_secrets || callask_stop(c) || (c->tool->cancel && c->tool->cancel(c)))
+	if (c->awaits_secrets || c->provider.waits || callask_stop(c) ||
+		(c->tool->cancel && c->tool->cancel(c)))
 		call_end_cancelled(c);
 	/* else its callback still comes, and finish() then answers nobody */
 }

@@ -25,14 +25,15 @@ struct call {
 	uint64_t number; /* see transport.h */
 	struct delivery delivery;
 	char delivery_text[DELIVERY_TEXT];
-	bool again;             /* a broker that died had begun it */
-	bool keyed;             /* it goes on when its connection has gone */
-	bool unrecorded;        /* refused before anything was put on record */
-	bool awaits_secrets;    /* it has not begun: its principal's secrets are on their way */
-	bool silent;            /* nothing in its answer comes from the sandbox */
-	bool cancelled;         /* no answer goes out, but its end is told … */
-	uint64_t cancel_number; /* … together with that of the message that cancelled it */
-	const char *why;        /* it ends early; static text */
+	bool again;          /* a broker that died had begun it */
+	bool keyed;          /* it goes on when its connection has gone */
+	bool unrecorded;     /* refused before anything was put on record */
+	bool awaits_secrets; /* it has not begun: its principal's secrets are on their way */
+	struct provider_wait provider; /* the same, of what its sandbox can be made with */
+	bool silent;                   /* nothing in its answer comes from the sandbox */
+	bool cancelled;                /* no answer goes out, but its end is told … */
+	uint64_t cancel_number;        /* … together with that of the message that cancelled it */
+	const char *why;               /* it ends early; static text */
 	bool modern;
 	json_t *progress_token; /* NULL: none wanted */
 	bool reports;           /* the tool tells its progress itself */

@@ -20,7 +20,7 @@ struct fronts {
 	unsigned handles;
 	bool leaving;
 	struct list fronts;
-	unsigned n_connected, n_live;
+	unsigned n_connected, n_live, n_waiting;
 	uint8_t chunk[FRONT_CHUNK];
 };
 
@@ -41,10 +41,12 @@ struct front {
 	enum front_kind kind;
 	uint8_t id[DELIVERY_FRONT];
 	char session[ID_TEXT_SIZE]; /* its default session; "": none */
-	struct mcp_conn *conn;      /* NULL: a control connection, or not greeted */
-	struct vault_giver *giver;  /* of secrets; NULL: it is not asked for any */
-	uint64_t asked_us;          /* CLOCK_MONOTONIC; 0: never */
-	struct control *control;    /* a CONTROL that is not answered yet */
+	struct front_hello *hello;  /* until its provider is known, and it is greeted; else NULL */
+	struct provider_wait provider;
+	struct mcp_conn *conn;     /* NULL: a control connection, or not greeted */
+	struct vault_giver *giver; /* of secrets; NULL: it is not asked for any */
+	uint64_t asked_us;         /* CLOCK_MONOTONIC; 0: never */
+	struct control *control;   /* a CONTROL that is not answered yet */
 	struct buf in, out;
 };
 

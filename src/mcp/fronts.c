@@ -298,20 +298,21 @@ static int open_conn(struct front *f, const struct front_hello *h, struct err *e
 	return 0;
 }
 
-static void on_hello(struct front *f, const struct front_frame *frame)
+/* f->hello is all there, and so is what its provider has to be asked. */
+static void greet(struct front *f)
 {
-	struct front_hello h = {0};
+	CLEANUP(front_hello_done) struct front_hello h = *f->hello;
 	struct err err = {0};
 	bool retry = false;
-	int r = front_hello_decode(frame->p, frame->n, &h, &err);
-	if (r == 0 && h.kind != FRONT_CONTROL_ONLY) {
+	int r = 0;
+	free(TAKE_PTR(f->hello));
+	if (h.kind != FRONT_CONTROL_ONLY) {
 		r = admit(f, &h, &err, &retry);
 		if (r == 0)
 			r = open_conn(f, &h, &err);
 	}
 	if (r < 0) {
 		refuse(f, &err, retry);
-		front_hello_done(&h);
 		return;
 	}
 	f->greeted = true;
@@ -322,9 +323,41 @@ static void on_hello(struct front *f, const struct front_frame *frame)
 		f->all->n_live++;
 	send_reply(f, FRONT_WELCOME, NULL, false);
 	front_secrets_begin(f, &h);
-	front_hello_done(&h);
 	if (f->all->config.changed)
 		f->all->config.changed(f->all->config.user);
+}
+
+static void on_provider_known(void *user)
+{
+	struct front *f = user;
+	f->all->n_waiting--;
+	greet(f);
+	if (!f->conn && f->all->config.changed)
+		f->all->config.changed(f->all->config.user);
+	if (!f->broken)
+		update_poll(f);
+}
+
+/* True where it is greeted, or waits for that. */
+static bool on_hello(struct front *f, const struct front_frame *frame)
+{
+	struct err err = {0};
+	struct front_hello *h = xcalloc(1, sizeof(*h));
+	if (front_hello_decode(frame->p, frame->n, h, &err) < 0) {
+		refuse(f, &err, false);
+		front_hello_done(h);
+		free(h);
+		return false;
+	}
+	f->hello = h;
+	f->provider = (struct provider_wait){.done = on_provider_known, .user = f};
+	if (h->kind != FRONT_CONTROL_ONLY &&
+		provider_await(f->all->config.loop, h->provider, &f->provider)) {
+		f->all->n_waiting++;
+		return true;
+	}
+	greet(f);
+	return f->greeted;
 }
 
 /* ---- receiving ---- */
@@ -362,12 +395,8 @@ static void end_conn(struct front *f)
 /* True: go on reading. */
 static bool on_frame(struct front *f, const struct front_frame *frame)
 {
-	if (!f->greeted) {
-		if (frame->type != FRONT_HELLO)
-			return false;
-		on_hello(f, frame);
-		return f->greeted;
-	}
+	if (!f->greeted) /* one that waits says nothing more until then */
+		return frame->type == FRONT_HELLO && !f->hello && on_hello(f, frame);
 	if (frame->type == FRONT_MESSAGE && f->conn && frame->number) {
 		on_message(f, frame);
 		return true;
@@ -468,6 +497,12 @@ static void front_close(struct front *f)
 	flush_out(f);
 	f->broken = true; /* nothing is sent to it any more */
 	end_conn(f);
+	if (f->hello) { /* it waits */
+		provider_wait_cancel(&f->provider);
+		front_hello_done(f->hello);
+		free(TAKE_PTR(f->hello));
+		a->n_waiting--;
+	}
 	if (f->control)
 		front_control_forget(f->control);
 	list_remove(&f->link);
@@ -554,7 +589,7 @@ static void on_tick(uv_timer_t *t)
 			again |= front_secrets_owed(f, now);
 			continue;
 		}
-		if (now - f->since_us > LIMIT_FRONT_HELLO_US)
+		if (now - f->since_us > LIMIT_FRONT_HELLO_US && !f->hello)
 			front_close(f);
 		else
 			again = true;
@@ -581,7 +616,7 @@ struct fronts *fronts_new(const struct fronts_config *c, int listen_fd)
 
 unsigned fronts_count(const struct fronts *f)
 {
-	return f->n_live;
+	return f->n_live + f->n_waiting;
 }
 
 void fronts_leave(struct fronts *a)

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "provider/docker_engine.h"
+#include "provider/docker_facts.h"
 #include "provider/docker_pipe.h"
 #include "provider/docker_spec.h"
 #include "provider/hosted.h"
@@ -270,6 +271,7 @@ static void failed(
 	struct box *b, const struct http_client_answer *a, const struct err *err, const char *what)
 {
 	struct err why = {0};
+	docker_doubt();
 	if (a)
 		(void)docker_refused(a, what, &why);
 	else
@@ -349,10 +351,11 @@ static void on_created(void *user, struct http_client_answer *a, const struct er
 		ask(b, "DELETE", path, NULL, CALL_US, on_replaced);
 	} else if (!a || a->status != 201) {
 		struct err why = {0};
-		if (!a || a->status != 404 ||
-			docker_image_check(b->endpoint, docker_image(), &why) == 0)
+		if (!a || a->status != 404)
 			failed(b, a, err, "make the sandbox's container");
-		else
+		else /* the image was there a minute ago, perhaps */
+			(void)docker_no_image(&why);
+		if (why.code)
 			tell(b, &why);
 	} else {
 		attach(b);
@@ -440,7 +443,9 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	for (size_t i = 0; r == 0 && geteuid() == 0 && i < spec->n_mounts; i++)
 		r = hosted_check_readable(&spec->mounts[i], err);
 	if (r == 0)
-		r = docker_facts(endpoint, &f, err);
+		r = docker_known(&f, err);
+	if (r == 0)
+		r = docker_known_image(err);
 	if (r < 0)
 		return r;
 	struct box *b = allocate(loop, spec->id, endpoint, events, user);
@@ -520,7 +525,7 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 	const struct docker_facts *f;
 	struct err err;
 	(void)spec;
-	docker_capabilities(docker_facts(docker_endpoint(), &f, &err) < 0 ? &nothing : f, ret);
+	docker_capabilities(docker_known(&f, &err) < 0 ? &nothing : f, ret);
 }
 
 #define RUNSC_LINE                                                                                 \
@@ -548,8 +553,8 @@ static int probe(struct provider_probe *ret, struct err *err)
 	const struct docker_facts *f;
 	struct err why;
 	*ret = (struct provider_probe){0};
-	if (docker_facts(docker_endpoint(), &f, &why) < 0 ||
-		docker_image_check(docker_endpoint(), docker_image(), &why) < 0) {
+	provider_await_now("docker");
+	if (docker_known(&f, &why) < 0 || docker_known_image(&why) < 0) {
 		(void)snprintf(ret->reason, sizeof(ret->reason), "%s", why.text);
 		return 0;
 	}
@@ -561,6 +566,7 @@ static int probe(struct provider_probe *ret, struct err *err)
 
 const struct provider provider_docker = {
 	.name = "docker",
+	.await = docker_await,
 	.probe = probe,
 	.create = create,
 	.ref = ref,

@@ -11,10 +11,10 @@
 
 #define ENDPOINT_DEFAULT "unix:///var/run/docker.sock"
 #define IMAGE_DEFAULT    "mcp-sandbox:latest"
-#define API_MINOR        41
 #define ASK_US           (2 * USEC_PER_SEC)
 #define REMOVE_US        (10 * USEC_PER_SEC)
-#define FACTS_AGE_US     (60 * USEC_PER_SEC)
+/* All of a process' blocking questions: they are asked at its start and its end. */
+#define BLOCKED_US (4 * USEC_PER_SEC)
 
 static const char *setting(const char *name, const char *otherwise)
 {
@@ -65,13 +65,14 @@ static int parse_endpoint(const char *endpoint, struct place *ret, struct err *e
 		"DOCKER_HOST is \"%.100s\"; it must be unix:///PATH or tcp://HOST:PORT", endpoint);
 }
 
-static struct docker_facts cached;
-static char *cached_endpoint;
-static uint64_t cached_us;
+/* Which version of the API, and with whom; with others, their own. */
+static char *spoken_with, spoken[16];
 
-static bool is_cached(const char *endpoint)
+void docker_speaks(const char *endpoint, const char *api)
 {
-	return cached_endpoint && strcmp(cached_endpoint, endpoint) == 0;
+	free(spoken_with);
+	spoken_with = xstrdup(endpoint);
+	(void)snprintf(spoken, sizeof(spoken), "%s", api);
 }
 
 struct http_client *docker_send(uv_loop_t *loop, const char *endpoint,
@@ -80,8 +81,10 @@ struct http_client *docker_send(uv_loop_t *loop, const char *endpoint,
 	struct place p;
 	if (parse_endpoint(endpoint, &p, err) < 0)
 		return NULL;
-	const char *api = is_cached(endpoint) ? cached.api : "1.41";
-	_cleanup_free_ char *target = xasprintf("/v%s%s", api, req->path);
+	const char *api = req->api;
+	if (!api)
+		api = spoken_with && strcmp(spoken_with, endpoint) == 0 ? spoken : "";
+	_cleanup_free_ char *target = xasprintf("%s%s%s", *api ? "/v" : "", api, req->path);
 	_cleanup_free_ char *body = req->body ? json_dumps(req->body, JSON_COMPACT) : NULL;
 	const struct http_client_request r = {
 		.place = p.place,
@@ -115,15 +118,22 @@ static void on_asked(void *user, struct http_client_answer *a, const struct err 
 	asking->json = json_loadb(a->body, a->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
 }
 
-int docker_ask(const char *endpoint, const struct docker_request *req, unsigned *ret_status,
+/* The same as docker_send(), blocking, on a loop of its own; *ret_json may be NULL. 0 where any
+ * answer came. */
+static int ask(const char *endpoint, const struct docker_request *req, unsigned *ret_status,
 	json_t **ret_json, struct err *err)
 {
+	static uint64_t blocked_us;
 	struct asking asking = {0};
 	uv_loop_t loop;
+	uint64_t begin_us = clock_monotonic_us();
+	if (blocked_us >= BLOCKED_US)
+		return -ETIMEDOUT;
 	CHECK(uv_loop_init(&loop) == 0);
 	if (docker_send(&loop, endpoint, req, on_asked, &asking, err))
 		(void)uv_run(&loop, UV_RUN_DEFAULT);
 	CHECK(uv_loop_close(&loop) == 0);
+	blocked_us += clock_monotonic_us() - begin_us;
 	if (asking.status == 0) {
 		json_decref(asking.json);
 		return asking.err.code ? docker_unreachable(endpoint, &asking.err, err) : -EINVAL;
@@ -178,149 +188,7 @@ int docker_refused(const struct http_client_answer *a, const char *what, struct 
 		"the Docker Engine refused to %s (%u): %.300s", what, a->status, text);
 }
 
-/* ---- facts ---- */
-
-static void copy_text(char *ret, size_t size, const char *text)
-{
-	(void)snprintf(ret, size, "%s", text ? text : "?");
-	str_make_printable(ret);
-}
-
-static const char *text_of(json_t *o, const char *name)
-{
-	return json_string_value(json_object_get(o, name));
-}
-
-static bool minor_of(const char *version, uint64_t *ret)
-{
-	return version && str_starts(version, "1.") && str_to_u64(version + 2, 999, ret) == 0;
-}
-
-/* The oldest version that both speak, and 1.41 at least: what is used here is in all of them. */
-static int negotiate(json_t *o, struct docker_facts *f, struct err *err)
-{
-	uint64_t highest, lowest;
-	const char *version = text_of(o, "Version");
-	json_t *components = json_object_get(o, "Components"), *c;
-	size_t i;
-	json_array_foreach (components, i, c) {
-		const char *name = text_of(c, "Name");
-		f->podman |= name && strcmp(name, "Podman Engine") == 0;
-	}
-	_cleanup_free_ char *full =
-		xasprintf("%s %s", f->podman ? "Podman" : "Docker", version ? version : "?");
-	copy_text(f->version, sizeof(f->version), full);
-	if (!minor_of(text_of(o, "ApiVersion"), &highest) || highest < API_MINOR)
-		return err_set(err, ERR_PROVIDER_UNUSABLE, EPROTONOSUPPORT,
-			"%s is too old: its API ends before 1.%d; install Docker 20.10 or later",
-			f->version, API_MINOR);
-	if (!minor_of(text_of(o, "MinAPIVersion"), &lowest) || lowest < API_MINOR)
-		lowest = API_MINOR;
-	(void)snprintf(f->api, sizeof(f->api), "1.%u", (unsigned)lowest);
-	return 0;
-}
-
-static bool list_has(json_t *list, const char *prefix)
-{
-	json_t *item;
-	size_t i;
-	json_array_foreach (list, i, item) {
-		const char *text = json_string_value(item);
-		if (text && str_starts(text, prefix))
-			return true;
-	}
-	return false;
-}
-
-static int read_info(json_t *o, struct docker_facts *f, struct err *err)
-{
-	const char *os = text_of(o, "OSType"), *cgroup = text_of(o, "CgroupVersion");
-	json_t *runsc = json_object_get(json_object_get(o, "Runtimes"), "runsc");
-	json_t *security = json_object_get(o, "SecurityOptions");
-	if (!os || strcmp(os, "linux") != 0)
-		return err_set(err, ERR_PROVIDER_UNUSABLE, ENOTSUP,
-			"%s runs no Linux containers; switch it to them", f->version);
-	f->cgroup = cgroup && strcmp(cgroup, "2") == 0 ? 2 : 1;
-	f->live_restore = json_is_true(json_object_get(o, "LiveRestoreEnabled"));
-	f->memory = json_is_true(json_object_get(o, "MemoryLimit"));
-	f->pids = json_is_true(json_object_get(o, "PidsLimit"));
-	f->cpu = json_is_true(json_object_get(o, "CpuCfsQuota"));
-	f->small_ids = list_has(security, "name=userns") || list_has(security, "name=rootless");
-	f->runsc = json_is_object(runsc);
-	f->runsc_no_net = list_has(json_object_get(runsc, "runtimeArgs"), "--network=none");
-	return 0;
-}
-
-static int ask(const char *endpoint, const char *path, json_t **ret, struct err *err)
-{
-	const struct docker_request req = {.method = "GET", .path = path, .timeout_us = ASK_US};
-	unsigned status = 0;
-	int r = docker_ask(endpoint, &req, &status, ret, err);
-	if (r == 0 && (status != 200 || !json_is_object(*ret))) {
-		json_decref(TAKE_PTR(*ret));
-		r = err_set(err, ERR_PROVIDER_UNUSABLE, EPROTO,
-			"what answers at %.120s is no Docker Engine of version 20.10 or later (%s: "
-			"%u)",
-			endpoint, path, status);
-	}
-	return r;
-}
-
-int docker_facts(const char *endpoint, const struct docker_facts **ret, struct err *err)
-{
-	struct docker_facts f = {0};
-	json_t *version = NULL, *info = NULL;
-	*ret = &cached;
-	if (is_cached(endpoint) && clock_monotonic_us() - cached_us < FACTS_AGE_US)
-		return 0;
-	/* Not with the version of what was there before. */
-	free(TAKE_PTR(cached_endpoint));
-	int r = ask(endpoint, "/version", &version, err);
-	if (r == 0)
-		r = negotiate(version, &f, err);
-	if (r == 0)
-		r = ask(endpoint, "/info", &info, err);
-	if (r == 0)
-		r = read_info(info, &f, err);
-	json_decref(version);
-	json_decref(info);
-	if (r < 0)
-		return r;
-	cached = f;
-	cached_endpoint = xstrdup(endpoint);
-	cached_us = clock_monotonic_us();
-	return 0;
-}
-
-int docker_image_check(const char *endpoint, const char *image, struct err *err)
-{
-	if (image[strspn(image, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				"-._:/@")])
-		return err_set(err, ERR_PROVIDER_UNUSABLE, EINVAL,
-			"BROKER_IMAGE is \"%.80s\", which is no image's name", image);
-	_cleanup_free_ char *path = xasprintf("/images/%s/json", image);
-	const struct docker_request req = {.method = "GET", .path = path, .timeout_us = ASK_US};
-	unsigned status = 0;
-	json_t *o = NULL;
-	int r = docker_ask(endpoint, &req, &status, &o, err);
-	if (r == 0 && status == 404)
-		r = err_set(err, ERR_PROVIDER_UNUSABLE, ENOENT,
-			"the Docker Engine has no image %.80s: `scb image build` and `scb image "
-			"import` make it, or name another in BROKER_IMAGE",
-			image);
-	else if (r == 0 && (status != 200 || !json_is_object(o)))
-		r = err_set(err, ERR_PROVIDER_UNUSABLE, EPROTO,
-			"the Docker Engine does not tell of its image %.80s (%u)", image, status);
-	/* Each would be a place without a size that code can write to. */
-	else if (r == 0 &&
-		 json_object_size(json_object_get(json_object_get(o, "Config"), "Volumes")))
-		r = err_set(err, ERR_PROVIDER_UNUSABLE, EINVAL,
-			"the image %.80s declares volumes, which no limit would hold: name another "
-			"in BROKER_IMAGE",
-			image);
-	json_decref(o);
-	return r;
-}
+/* ---- containers of brokers that are gone ---- */
 
 int docker_remove_ended(const char *endpoint, const char *name, bool force)
 {
@@ -330,7 +198,7 @@ int docker_remove_ended(const char *endpoint, const char *name, bool force)
 	unsigned status = 0;
 	json_t *o = NULL;
 	struct err err;
-	int r = docker_ask(endpoint, &req, &status, &o, &err);
+	int r = ask(endpoint, &req, &status, &o, &err);
 	if (r < 0)
 		return r;
 	bool ended = json_is_false(json_object_get(json_object_get(o, "State"), "Running"));
@@ -338,6 +206,6 @@ int docker_remove_ended(const char *endpoint, const char *name, bool force)
 	if (status != 200 || !(ended || force))
 		return status == 404 ? -ENOENT : -EBUSY;
 	req = (struct docker_request){.method = "DELETE", .path = remove, .timeout_us = REMOVE_US};
-	r = docker_ask(endpoint, &req, &status, NULL, &err);
+	r = ask(endpoint, &req, &status, NULL, &err);
 	return r < 0 ? r : status == 204 || status == 404 ? 0 : -EBUSY;
 }

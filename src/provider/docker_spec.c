@@ -8,6 +8,7 @@
 
 #include "base/id.h"
 #include "base/limits.h"
+#include "provider/docker_engine.h"
 #include "provider/record.h"
 #include "seccomp_profile.h"
 #include "wire/frame.h"

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "provider/boot.h"
-#include "provider/docker_engine.h"
+#include "provider/docker_facts.h"
 #include "provider/provider.h"
 
 /* Inside the container. */

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "base/list.h"
 #include "wire/auth.h"
 #include "wire/proto.h"
 
@@ -80,8 +81,21 @@ struct template; /* a preloaded interpreter, see below */
  * there is no kernel, and err says why. */
 typedef void (*kernel_forked_fn)(void *user, int ends[4], const struct err *err);
 
+/* Who waits until it is known what can be had; caller's memory, zeroed, done and user set. */
+struct provider_wait {
+	struct list link;
+	void (*done)(void *user);
+	void *user;
+	bool waits;
+	void (*cancel)(struct provider_wait *w); /* the provider's */
+};
+
 struct provider {
 	const char *name;
+	/* An optional ability; NULL: nothing has to be asked. What provider_select(), create() and
+	 * capabilities() go by may have to be asked of an engine, which takes time. False: it is
+	 * known, or known not to be had. True: done is called from the loop, once, within 5 s. */
+	bool (*await)(uv_loop_t *loop, struct provider_wait *w);
 	/* Really tries, may take seconds and block: for `scb doctor`, never on the broker's loop. 0
 	 * even where not usable. */
 	int (*probe)(struct provider_probe *ret, struct err *err);
@@ -161,12 +175,19 @@ extern const struct provider provider_docker;
 const struct provider *provider_by_name(const char *name);
 /* The providers in the order that "auto" tries, NULL at the end; `local` is not among them. */
 extern const struct provider *const provider_auto_order[];
-/* The one that BROKER_PROVIDER (value may be NULL: "auto") asks for, by cheap checks only: real
- * faults show at create() or in probe(). ERR_PROVIDER_UNUSABLE with what to install where none can
- * be. */
+/* The one that BROKER_PROVIDER (value may be NULL: "auto") asks for, by cheap checks only, and by
+ * what provider_await() has learnt: real faults show at create() or in probe().
+ * ERR_PROVIDER_UNUSABLE with what to install where none can be. */
 int provider_select(const char *value, const struct provider **ret, struct err *err) MUST_CHECK;
+/* Is there something to wait for before provider_select() is asked the same? As struct provider's
+ * await. */
+bool provider_await(uv_loop_t *loop, const char *value, struct provider_wait *w);
+/* No callback any more. Also where it does not wait. */
+void provider_wait_cancel(struct provider_wait *w);
+/* Waits, blocking: where no loop of this process runs yet. */
+void provider_await_now(const char *value);
 /* Removes what sandboxes of dead brokers left under runtime_dir (and cgroups, uid locks). Blocking,
- * quick; the number removed. */
+ * quick (4 s where an engine does not answer); the number removed. */
 int provider_sweep(const char *runtime_dir);
 /* scb-agent and kernels/ beside this program, else where they are installed; SCB_AGENT and
  * SCB_KERNELS override. The caller frees. */

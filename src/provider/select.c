@@ -5,7 +5,7 @@
 #include "confine/cgroup.h"
 #include "confine/uids.h"
 #include "provider/bubblewrap.h"
-#include "provider/docker_engine.h"
+#include "provider/docker_facts.h"
 #include "provider/provider.h"
 #include "provider/record.h"
 
@@ -22,9 +22,42 @@ const struct provider *provider_by_name(const char *name)
 	return NULL;
 }
 
+static bool is_auto(const char *value)
+{
+	return !value || !*value || strcmp(value, "auto") == 0;
+}
+
+bool provider_await(uv_loop_t *loop, const char *value, struct provider_wait *w)
+{
+	/* Of those that "auto" tries, it is the only one that has to be asked. */
+	const struct provider *p = is_auto(value) ? &provider_docker : provider_by_name(value);
+	return p && p->await && p->await(loop, w);
+}
+
+void provider_wait_cancel(struct provider_wait *w)
+{
+	if (w->waits)
+		w->cancel(w);
+}
+
+static void on_known(void *user)
+{
+	(void)user;
+}
+
+void provider_await_now(const char *value)
+{
+	struct provider_wait w = {.done = on_known};
+	uv_loop_t loop;
+	CHECK(uv_loop_init(&loop) == 0);
+	(void)provider_await(&loop, value, &w);
+	(void)uv_run(&loop, UV_RUN_DEFAULT);
+	CHECK(uv_loop_close(&loop) == 0);
+}
+
 int provider_select(const char *value, const struct provider **ret, struct err *err)
 {
-	if (value && *value && strcmp(value, "auto") != 0) {
+	if (!is_auto(value)) {
 		*ret = provider_by_name(value);
 		if (*ret)
 			return 0;
@@ -35,9 +68,7 @@ int provider_select(const char *value, const struct provider **ret, struct err *
 	}
 	/* An engine alone says nothing: who has the image wants it. */
 	struct err why;
-	const struct docker_facts *f;
-	if (docker_facts(docker_endpoint(), &f, &why) == 0 &&
-		docker_image_check(docker_endpoint(), docker_image(), &why) == 0) {
+	if (docker_known_image(&why) == 0) {
 		*ret = &provider_docker;
 		return 0;
 	}

@@ -26,6 +26,7 @@ struct pool {
 	uv_timer_t timer;
 	bool used; /* profile and limits are set */
 	struct session_profile profile;
+	struct provider_wait provider;
 	char *principal;
 	struct policy_limits limits; /* those that its sandboxes were made with */
 	struct template *template;
@@ -154,6 +155,9 @@ static void on_timer(uv_timer_t *t)
 	const struct policy_limits *l = limits_of(p, p->principal);
 	if (p->all->closing) /* it was due already: one made now would be closed by nobody */
 		return;
+	if (p->provider.waits ||
+		provider_await(p->all->config.loop, p->profile.provider->name, &p->provider))
+		return;
 	bool may = permitted(p);
 	if (!may || !same_limits(&p->limits, l))
 		drop_all(p);
@@ -218,9 +222,15 @@ void pool_used(struct pool *p, const struct session_profile *profile, const char
 
 /* ---- the beginning and the end ---- */
 
+static void on_provider_known(void *user)
+{
+	due_in(user, 0);
+}
+
 struct pool *pool_new(struct sessions *m)
 {
 	struct pool *p = xcalloc(1, sizeof(*p));
+	p->provider = (struct provider_wait){.done = on_provider_known, .user = p};
 	p->all = m;
 	(void)uv_timer_init(m->config.loop, &p->timer);
 	p->timer.data = p;
@@ -249,6 +259,7 @@ void pool_close(struct pool *p, bool in_use, void (*done)(void *user), void *use
 {
 	p->closed = done;
 	p->closed_user = user;
+	provider_wait_cancel(&p->provider);
 	if (p->template)
 		template_close(TAKE_PTR(p->template), in_use, on_template_closed, p);
 	else

@@ -91,6 +91,7 @@ static void open_again(struct session *s)
 	struct err err;
 	if (find_sandbox(s, &err) < 0) {
 		s->found = false;
+		provider_await_now(s->profile.provider->name); /* nobody is served yet */
 		if (session_make(s, &err) < 0)
 			log_warning("a session of an earlier broker was not opened: %s", err.text);
 		return;

@@ -31,6 +31,7 @@ int box_host_init(struct box_host *h, const char *provider)
 {
 	*h = (struct box_host){0};
 	h->provider = provider_by_name(provider);
+	provider_await_now(provider);
 	h->agent = provider_agent_path();
 	h->kernels = provider_kernels_dir();
 	(void)snprintf(h->runtime, sizeof(h->runtime), "/tmp/scb-test-XXXXXX");
