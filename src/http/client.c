@@ -13,10 +13,14 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "http/parse.h"
+#include "http/relay.h"
+#include "http/tls.h"
 
 /* A unix socket whose queue is full says so at once and tells nobody when it no longer is. */
 #define RETRY_MS  20
 #define READ_SIZE (16 * KIB)
+/* Of TLS, one read and what was waiting for the end of its record. */
+#define PLAIN_MAX (64 * KIB)
 
 struct http_client {
 	uv_loop_t *loop;
@@ -32,7 +36,10 @@ struct http_client {
 	int fd;
 	uint64_t due_us;
 	struct buf out;
-	size_t sent;
+	struct tls *tls;  /* NULL: none */
+	bool sealed;      /* out is in cipher */
+	struct buf plain; /* what came by TLS */
+	struct buf cipher;
 	struct http_parser *parser;
 	struct http_client_answer answer;
 	struct buf in;
@@ -48,7 +55,10 @@ static void free_client(struct http_client *c)
 	http_parser_free(c->parser);
 	if (c->addresses)
 		uv_freeaddrinfo(c->addresses);
+	tls_free(c->tls);
 	buf_done(&c->out);
+	buf_done(&c->plain);
+	buf_done(&c->cipher);
 	buf_done(&c->in);
 	free(c->socket);
 	free(c->host);
@@ -106,7 +116,15 @@ static void succeed(struct http_client *c)
 	a.stream_fd = -1;
 	if (a.status == 101) {
 		stop_polling(c);
-		a.stream_fd = TAKE_FD(c->fd);
+		int r = 0;
+		if (c->tls)
+			r = relay_start(c->loop, TAKE_FD(c->fd), TAKE_PTR(c->tls), &a.stream_fd);
+		else
+			a.stream_fd = TAKE_FD(c->fd);
+		if (r < 0) {
+			fail(c, -r, "cannot carry the stream");
+			return;
+		}
 	}
 	stop(c);
 	a.n = c->in.len;
@@ -164,28 +182,68 @@ static bool take(struct http_client *c, const char *p, size_t n)
 	return false;
 }
 
+static void tls_failed(struct http_client *c)
+{
+	const char *why = tls_why(c->tls);
+	_cleanup_free_ char *text = xasprintf("TLS: %s", *why ? why : "the connection broke");
+	fail(c, 0, text);
+}
+
+static void answer_over(struct http_client *c)
+{
+	struct http_problem problem;
+	if (!http_parser_begun(c->parser) || http_parser_eof(c->parser, &problem) < 0)
+		fail(c, 0, "the connection ended without an answer");
+	else
+		succeed(c);
+}
+
+/* Bytes as they came, or none at the beginning. True where there may be more to read. */
+static bool take_sealed(struct http_client *c, const char *p, size_t n)
+{
+	int r = tls_open(c->tls, p, n, &c->plain, &c->cipher);
+	if (r == 0 && tls_established(c->tls) && !c->sealed) {
+		c->sealed = true;
+		r = tls_seal(c->tls, c->out.data, c->out.len, &c->cipher);
+	}
+	bool more = c->plain.len == 0 || take(c, (const char *)c->plain.data, c->plain.len);
+	buf_clear(&c->plain);
+	if (!more || r == 0)
+		return more;
+	if (r == -EPIPE)
+		answer_over(c);
+	else
+		tls_failed(c);
+	return false;
+}
+
+static void write_request(struct http_client *c);
+
 static void read_answer(struct http_client *c)
 {
 	char bytes[READ_SIZE];
-	struct http_problem problem;
 	for (;;) {
 		ssize_t n = read(c->fd, bytes, sizeof(bytes));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n > 0 && take(c, bytes, (size_t)n))
+			break;
+		if (n > 0 &&
+			(c->tls ? take_sealed(c, bytes, (size_t)n) : take(c, bytes, (size_t)n)))
 			continue;
 		if (n > 0)
 			return;
 		if (n < 0)
-			fail(c, errno, "the connection broke");
-		else if (!http_parser_begun(c->parser) || http_parser_eof(c->parser, &problem) < 0)
-			fail(c, 0, "the connection ended without an answer");
+			fail(c, errno,
+				c->tls ? "TLS: the connection broke" : "the connection broke");
+		else if (c->tls && !tls_established(c->tls))
+			fail(c, 0, "TLS: the connection was ended");
 		else
-			succeed(c);
+			answer_over(c);
 		return;
 	}
+	if (c->cipher.len)
+		write_request(c);
 }
 
 static void on_poll(uv_poll_t *p, int status, int got);
@@ -197,21 +255,24 @@ static void poll_for(struct http_client *c, int wanted)
 		fail(c, -r, "cannot wait for it");
 }
 
+static struct buf *outgoing(struct http_client *c)
+{
+	return c->tls ? &c->cipher : &c->out;
+}
+
 static void write_request(struct http_client *c)
 {
-	while (c->sent < c->out.len) {
-		ssize_t n = send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_NOSIGNAL);
+	struct buf *out = outgoing(c);
+	while (out->len) {
+		ssize_t n = send(c->fd, out->data, out->len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			break;
-		if (n < 0) { /* it may have answered already, and closed */
-			c->sent = c->out.len;
-			break;
-		}
-		c->sent += (size_t)n;
+		/* Where it fails: it may have answered already, and closed. */
+		buf_consume(out, n < 0 ? out->len : (size_t)n);
 	}
-	poll_for(c, c->sent < c->out.len ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+	poll_for(c, out->len ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
 static void on_poll(uv_poll_t *p, int status, int got)
@@ -230,8 +291,10 @@ static void on_poll(uv_poll_t *p, int status, int got)
 			return;
 		}
 		c->connected = true;
+		if (c->tls && !take_sealed(c, "", 0)) /* the client speaks first */
+			return;
 	}
-	if (got & UV_WRITABLE || c->sent < c->out.len)
+	if (got & UV_WRITABLE || outgoing(c)->len)
 		write_request(c);
 	if (!c->finished && (got & UV_READABLE || status < 0))
 		read_answer(c);
@@ -358,9 +421,15 @@ struct http_client *http_client_start(
 	c->timer.data = c->lookup.data = c;
 	c->due_us = clock_monotonic_us() + req->timeout_us;
 	c->socket = place->socket ? xstrdup(place->socket) : NULL;
-	c->host = xstrdup(place->host);
+	c->host = xstrdup(place->host + (place->host[0] == '['));
+	c->host[strcspn(c->host, "]")] = '\0';
+	c->tls = req->tls ? tls_new_client(req->tls, c->host) : NULL;
+	c->plain = BUF_INIT(PLAIN_MAX);
 	c->port = place->port ? xstrdup(place->port) : NULL;
 	c->out = BUF_INIT(LIMIT_HTTP_HEAD + req->body_n);
+	/* Records of 16 KiB have less than 100 bytes of their own. */
+	c->cipher = BUF_INIT(c->out.max + c->out.max / 64 + PLAIN_MAX);
+	c->out.wipe = true;
 	c->in = BUF_INIT(req->answer_max);
 	c->parser = http_parser_new(HTTP_KIND_RESPONSE, &events, c, req->answer_max);
 	int r = buf_printf(&c->out, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: scb\r\n",

@@ -1,5 +1,5 @@
-/* client.h: one HTTP/1.1 request and its answer, on a connection of its own, over a unix socket or
- * TCP; or a stream that begins with one (RFC 9110, 7.8: 101, Switching Protocols).
+/* client.h: one HTTP/1.1 request and its answer, on a connection of its own, over a unix socket,
+ * TCP or TLS; or a stream that begins with one (RFC 9110, 7.8: 101, Switching Protocols).
  *
  * Nothing blocks. The answer is hostile input: http/parse.h, and at most answer_max bytes. */
 #pragma once
@@ -10,14 +10,17 @@
 
 #include "base/err.h"
 
+struct tls_context;
+
 struct http_place {
 	const char *socket;      /* path of a unix socket; NULL: host and port */
-	const char *host, *port; /* host is the Host field, too */
+	const char *host, *port; /* host is the Host field, too; of IPv6: in brackets */
 };
 
 /* Copied by http_client_start(). */
 struct http_client_request {
 	struct http_place place;
+	struct tls_context *tls; /* of a client; NULL: without. The caller's, and needed no more */
 	const char *method, *target; /* of ours: no control characters, "/…" */
 	const char *body;            /* JSON; NULL: none */
 	size_t body_n;
@@ -33,7 +36,8 @@ struct http_client_answer {
 	int stream_fd; /* status 101: the connection, nonblocking, taken with TAKE_FD; else -1 */
 };
 
-/* a: NULL where none came, and err says why: errnum is that of connecting, where that failed. */
+/* a: NULL where none came, and err says why: errnum is that of connecting, where that failed; what
+ * TLS found wrong begins with "TLS: ". */
 typedef void (*http_client_fn)(void *user, struct http_client_answer *a, const struct err *err);
 
 struct http_client;

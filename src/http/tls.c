@@ -1,11 +1,14 @@
 /* tls.c: see tls.h. */
 #include "http/tls.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,6 +20,13 @@
 static struct {
 	void *library;
 	__typeof__(TLS_server_method) *server_method;
+	__typeof__(TLS_client_method) *client_method;
+	__typeof__(SSL_CTX_load_verify_file) *load_verify;
+	__typeof__(SSL_CTX_set_verify) *set_verify;
+	__typeof__(SSL_set_connect_state) *set_connect;
+	__typeof__(SSL_set1_host) *set_host;
+	__typeof__(SSL_ctrl) *ctrl;
+	__typeof__(SSL_get_verify_result) *verify_result;
 	__typeof__(SSL_CTX_new) *ctx_new;
 	__typeof__(SSL_CTX_free) *ctx_free;
 	__typeof__(SSL_CTX_ctrl) *ctx_ctrl;
@@ -39,6 +49,7 @@ static struct {
 	__typeof__(BIO_s_mem) *bio_mem;
 	__typeof__(BIO_read) *bio_read;
 	__typeof__(BIO_write) *bio_write;
+	__typeof__(X509_verify_cert_error_string) *verify_reason;
 	__typeof__(ERR_get_error) *error;
 	__typeof__(ERR_reason_error_string) *reason;
 	__typeof__(ERR_clear_error) *clear;
@@ -52,6 +63,7 @@ struct tls {
 	SSL *ssl;
 	BIO *from_peer, *to_peer; /* its own */
 	bool established, broken;
+	char why[120];
 };
 
 /* ---- the library ---- */
@@ -70,6 +82,13 @@ static int load(struct err *err)
 		void *to;
 	} all[] = {
 		{"TLS_server_method", &ssl.server_method},
+		{"TLS_client_method", &ssl.client_method},
+		{"SSL_CTX_load_verify_file", &ssl.load_verify},
+		{"SSL_CTX_set_verify", &ssl.set_verify},
+		{"SSL_set_connect_state", &ssl.set_connect},
+		{"SSL_set1_host", &ssl.set_host},
+		{"SSL_ctrl", &ssl.ctrl},
+		{"SSL_get_verify_result", &ssl.verify_result},
 		{"SSL_CTX_new", &ssl.ctx_new},
 		{"SSL_CTX_free", &ssl.ctx_free},
 		{"SSL_CTX_ctrl", &ssl.ctx_ctrl},
@@ -92,6 +111,7 @@ static int load(struct err *err)
 		{"BIO_s_mem", &ssl.bio_mem},
 		{"BIO_read", &ssl.bio_read},
 		{"BIO_write", &ssl.bio_write},
+		{"X509_verify_cert_error_string", &ssl.verify_reason},
 		{"ERR_get_error", &ssl.error},
 		{"ERR_reason_error_string", &ssl.reason},
 		{"ERR_clear_error", &ssl.clear},
@@ -160,21 +180,35 @@ static int on_alpn(SSL *s, const unsigned char **ret, unsigned char *ret_n, cons
 	return SSL_TLSEXT_ERR_ALERT_FATAL; /* it would speak something else */
 }
 
-static int configure(SSL_CTX *ctx, const char *cert, const char *key, struct err *err)
+static void restrict_to(SSL_CTX *ctx, uint64_t more_options)
 {
 	(void)ssl.ctx_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
 	(void)ssl.ctx_ctrl(ctx, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
 	(void)ssl.ctx_ctrl(ctx, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
 	(void)ssl.ctx_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-					       SSL_OP_CIPHER_SERVER_PREFERENCE |
-					       SSL_OP_IGNORE_UNEXPECTED_EOF);
-	ssl.set_alpn(ctx, on_alpn, NULL);
+					       SSL_OP_IGNORE_UNEXPECTED_EOF | more_options);
 	ssl.set_password(ctx, no_password);
+}
+
+static int show(SSL_CTX *ctx, const char *cert, const char *key, struct err *err)
+{
 	if (ssl.use_chain(ctx, cert) != 1)
 		return failed("certificate", cert, err);
 	if (ssl.use_key(ctx, key, SSL_FILETYPE_PEM) != 1)
 		return failed("key", key, err);
 	return ssl.check_key(ctx) == 1 ? 0 : failed("key does not belong to", cert, err);
+}
+
+static int take_context(SSL_CTX *ctx, int r, struct tls_context **ret)
+{
+	if (r < 0) {
+		ssl.ctx_free(ctx);
+		return r;
+	}
+	struct tls_context *c = xcalloc(1, sizeof(*c));
+	c->ctx = ctx;
+	*ret = c;
+	return 0;
 }
 
 int tls_context_new(const char *cert, const char *key, struct tls_context **ret, struct err *err)
@@ -185,15 +219,33 @@ int tls_context_new(const char *cert, const char *key, struct tls_context **ret,
 	if (r < 0)
 		return r;
 	SSL_CTX *ctx = ssl.ctx_new(ssl.server_method());
-	r = ctx ? configure(ctx, cert, key, err) : failed("library", LIBRARY, err);
-	if (r < 0) {
-		ssl.ctx_free(ctx);
-		return r;
+	if (ctx) {
+		restrict_to(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
+		ssl.set_alpn(ctx, on_alpn, NULL);
 	}
-	struct tls_context *c = xcalloc(1, sizeof(*c));
-	c->ctx = ctx;
-	*ret = c;
-	return 0;
+	r = ctx ? show(ctx, cert, key, err) : failed("library", LIBRARY, err);
+	return take_context(ctx, r, ret);
+}
+
+int tls_client_context_new(const char *ca, const char *cert, const char *key,
+	struct tls_context **ret, struct err *err)
+{
+	int r = key ? check_key_file(key, err) : 0;
+	if (r == 0)
+		r = load(err);
+	if (r < 0)
+		return r;
+	SSL_CTX *ctx = ssl.ctx_new(ssl.client_method());
+	r = ctx ? 0 : failed("library", LIBRARY, err);
+	if (ctx) {
+		restrict_to(ctx, 0);
+		ssl.set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	}
+	if (r == 0 && ssl.load_verify(ctx, ca) != 1)
+		r = failed("authority", ca, err);
+	if (r == 0 && cert)
+		r = show(ctx, cert, key, err);
+	return take_context(ctx, r, ret);
 }
 
 void tls_context_free(struct tls_context *c)
@@ -206,7 +258,7 @@ void tls_context_free(struct tls_context *c)
 
 /* ---- a connection ---- */
 
-struct tls *tls_new(struct tls_context *c)
+static struct tls *new_tls(struct tls_context *c)
 {
 	struct tls *t = xcalloc(1, sizeof(*t));
 	t->ssl = ssl.new(c->ctx);
@@ -214,7 +266,28 @@ struct tls *tls_new(struct tls_context *c)
 	t->to_peer = ssl.bio_new(ssl.bio_mem());
 	CHECK(t->ssl && t->from_peer && t->to_peer); /* memory is gone */
 	ssl.set_bio(t->ssl, t->from_peer, t->to_peer);
+	return t;
+}
+
+struct tls *tls_new(struct tls_context *c)
+{
+	struct tls *t = new_tls(c);
 	ssl.set_accept(t->ssl);
+	return t;
+}
+
+struct tls *tls_new_client(struct tls_context *c, const char *host)
+{
+	struct tls *t = new_tls(c);
+	struct in6_addr address;
+	bool name =
+		inet_pton(AF_INET, host, &address) != 1 && inet_pton(AF_INET6, host, &address) != 1;
+	ssl.set_connect(t->ssl);
+	if (name)
+		(void)ssl.ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+			(void *)host);
+	/* Without it any certificate of that authority would do. */
+	t->broken = ssl.set_host(t->ssl, host) != 1;
 	return t;
 }
 
@@ -231,6 +304,11 @@ bool tls_established(const struct tls *t)
 	return t->established;
 }
 
+const char *tls_why(const struct tls *t)
+{
+	return t->why;
+}
+
 /* What is to go to the peer. */
 static int take_out(struct tls *t, struct buf *out)
 {
@@ -245,10 +323,15 @@ static int take_out(struct tls *t, struct buf *out)
 static int judge(struct tls *t, int result)
 {
 	int e = ssl.get_error(t->ssl, result);
+	const char *why = ssl.reason(ssl.error());
 	ssl.clear();
 	if (e == SSL_ERROR_WANT_READ)
 		return 0;
 	t->broken = true;
+	long verified = ssl.verify_result(t->ssl);
+	if (verified != X509_V_OK)
+		why = ssl.verify_reason(verified);
+	(void)snprintf(t->why, sizeof(t->why), "%s", why ? why : "");
 	return e == SSL_ERROR_ZERO_RETURN ? -EPIPE : -EPROTO;
 }
 

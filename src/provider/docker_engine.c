@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "http/tls.h"
 
 #define ENDPOINT_DEFAULT "unix:///var/run/docker.sock"
 #define IMAGE_DEFAULT    "mcp-sandbox:latest"
@@ -41,28 +43,96 @@ const char *docker_runtime_wish(void)
 
 struct place {
 	struct http_place place;
+	struct tls_context *tls;
 	char *text; /* what it points into */
 };
 
+static void place_done(struct place *p)
+{
+	tls_context_free(p->tls);
+	free(p->text);
+}
+
+static bool wants_tls(void)
+{
+	return *setting("DOCKER_TLS_VERIFY", "") != '\0';
+}
+
+static char *cert_path(void)
+{
+	const char *set = setting("DOCKER_CERT_PATH", NULL), *home = getenv("HOME");
+	return set ? xstrdup(set) : xasprintf("%s/.docker", home ? home : "");
+}
+
+/* As docker's own client takes them: ca.pem, and cert.pem with key.pem where they are there. */
+static int open_tls(struct tls_context **ret, struct err *err)
+{
+	struct err why;
+	_cleanup_free_ char *dir = cert_path();
+	_cleanup_free_ char *ca = xasprintf("%s/ca.pem", dir);
+	_cleanup_free_ char *cert = xasprintf("%s/cert.pem", dir);
+	_cleanup_free_ char *key = xasprintf("%s/key.pem", dir);
+	bool own = access(cert, F_OK) == 0 || access(key, F_OK) == 0;
+	int r = tls_client_context_new(ca, own ? cert : NULL, own ? key : NULL, ret, &why);
+	return r == 0 ? 0
+		      : err_set(err, ERR_PROVIDER_UNUSABLE, -r,
+				"no TLS with the Docker Engine: %.300s; DOCKER_CERT_PATH (else "
+				"~/.docker) must hold ca.pem, and cert.pem and key.pem",
+				why.text);
+}
+
+/* Only of this machine may it be without TLS: who reaches it is root there. */
+static bool is_here(const char *host)
+{
+	return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+	       (str_starts(host, "127.") && !host[strspn(host, "0123456789.")]);
+}
+
+static int parse_tcp(struct place *p, struct err *err)
+{
+	char *host = p->text + strlen("tcp://"), *port = strrchr(host, ':');
+	if (port && strchr(port, ']'))
+		port = NULL;
+	if (port)
+		*port++ = '\0';
+	if (!*host || strpbrk(host, "/ \r\n") || (port && !*port))
+		return -EINVAL;
+	p->place = (struct http_place){.host = host,
+		.port = port          ? port
+			: wants_tls() ? "2376"
+				      : "2375"};
+	if (wants_tls())
+		return open_tls(&p->tls, err);
+	if (is_here(host))
+		return 0;
+	return err_set(err, ERR_PROVIDER_UNUSABLE, EPERM,
+		"the Docker Engine at %.100s is not on this machine, and without TLS whoever is on "
+		"the way becomes root there: set DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH",
+		host);
+}
+
 static int parse_endpoint(const char *endpoint, struct place *ret, struct err *err)
 {
+	int r = -EINVAL;
+	struct err none = {0};
 	*ret = (struct place){.text = xstrdup(endpoint)};
+	*err = none;
 	if (str_starts(endpoint, "unix:///")) {
 		ret->place = (struct http_place){
 			.socket = ret->text + strlen("unix://"), .host = "docker"};
 		return 0;
 	}
-	if (str_starts(endpoint, "tcp://")) {
-		char *host = ret->text + strlen("tcp://"), *port = strrchr(host, ':');
-		if (port && port > host && !strpbrk(host, "/ \r\n")) {
-			*port++ = '\0';
-			ret->place = (struct http_place){.host = host, .port = port};
-			return 0;
-		}
-	}
-	free(TAKE_PTR(ret->text));
+	if (str_starts(endpoint, "tcp://"))
+		r = parse_tcp(ret, err);
+	if (r == 0)
+		return 0;
+	place_done(ret);
+	if (err->code)
+		return r;
 	return err_set(err, ERR_PROVIDER_UNUSABLE, EINVAL,
-		"DOCKER_HOST is \"%.100s\"; it must be unix:///PATH or tcp://HOST:PORT", endpoint);
+		"DOCKER_HOST is \"%.100s\"; it must be unix:///PATH or tcp://HOST:PORT (an engine "
+		"behind ssh: forward its socket with ssh -L)",
+		endpoint);
 }
 
 /* Which version of the API, and with whom; with others, their own. */
@@ -88,6 +158,7 @@ struct http_client *docker_send(uv_loop_t *loop, const char *endpoint,
 	_cleanup_free_ char *body = req->body ? json_dumps(req->body, JSON_COMPACT) : NULL;
 	const struct http_client_request r = {
 		.place = p.place,
+		.tls = p.tls,
 		.method = req->method,
 		.target = target,
 		.body = body,
@@ -97,7 +168,7 @@ struct http_client *docker_send(uv_loop_t *loop, const char *endpoint,
 		.answer_max = LIMIT_ENGINE_ANSWER,
 	};
 	struct http_client *c = http_client_start(loop, &r, done, user);
-	free(p.text);
+	place_done(&p);
 	return c;
 }
 
@@ -171,6 +242,14 @@ int docker_unreachable(const char *endpoint, const struct err *why, struct err *
 			"the Docker Engine does not run (nobody listens on %.120s): sudo systemctl "
 			"start docker",
 			place);
+	if (str_starts(why->text, "TLS: ")) {
+		_cleanup_free_ char *dir = cert_path();
+		return err_set(err, ERR_PROVIDER_UNUSABLE, EPROTO,
+			"no TLS with the Docker Engine at %.120s (%.120s): its certificate must be "
+			"for that name and from %.100s/ca.pem, and it must know cert.pem there; an "
+			"engine without TLS wants DOCKER_TLS_VERIFY unset",
+			place, why->text + strlen("TLS: "), dir);
+	}
 	return err_set(err, ERR_PROVIDER_UNUSABLE, e ? e : EPROTO,
 		"the Docker Engine at %.120s does not answer as one (%.120s): see DOCKER_HOST, and "
 		"docker info",

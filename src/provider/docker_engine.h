@@ -1,7 +1,8 @@
 /* docker_engine.h: talking to a container engine by Docker's API (docs.docker.com/engine/api), from
  * version 1.41 on: Docker 20.10 and later, Podman's compatible socket.
  *
- * An endpoint is what DOCKER_HOST holds: unix://PATH or tcp://HOST:PORT. What an engine says is
+ * An endpoint is what DOCKER_HOST holds: unix://PATH or tcp://HOST[:PORT], with TLS where
+ * DOCKER_TLS_VERIFY is set (DOCKER_CERT_PATH), without only on this machine. What an engine says is
  * read as hostile input. Errors are in words for whoever has to put it right. */
 #pragma once
 

@@ -176,6 +176,11 @@ static void on_answer(void *user, struct http_client_answer *a, const struct err
 		(void)docker_unreachable(docker_endpoint(), err, &l->why);
 	else if (l->question == ASK_IMAGE)
 		read_image(a->status, o, &l->facts);
+	else if (a->status == 400 && memmem(a->body, a->n, "HTTPS server", 12))
+		(void)err_set(&l->why, ERR_PROVIDER_UNUSABLE, EPROTO,
+			"the Docker Engine at %.120s wants TLS: set DOCKER_TLS_VERIFY=1, and "
+			"DOCKER_CERT_PATH to where ca.pem, cert.pem and key.pem are",
+			docker_endpoint());
 	else if (a->status != 200 || !json_is_object(o))
 		(void)err_set(&l->why, ERR_PROVIDER_UNUSABLE, EPROTO,
 			"what answers at %.120s is no Docker Engine of version 20.10 or later (%s: "
