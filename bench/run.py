@@ -12,6 +12,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 import audit  # noqa: E402
+import dashboard  # noqa: E402
 import peer  # noqa: E402
 import policy  # noqa: E402
 import redact  # noqa: E402
@@ -40,6 +41,7 @@ GROUPS = {
     "audit": audit.audit,
     "http": web.http,
     "connections": web.connections,
+    "dashboard": dashboard.dashboard,
 }
 
 

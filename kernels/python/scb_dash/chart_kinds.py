@@ -276,6 +276,10 @@ def _aggregated(spec, table):
     if agg == "count" and not table.y_given:
         ys = [("count", None)]
     repeated = keys.duplicated().any()
+    if not repeated and codes is None and table.ys and spec.agg in (None, "sum") and ys is table.ys:
+        # nothing to sum, and grouping would take longer than all else that a small chart needs
+        columns = {str(name): pd.Series(to_float(y), index=pd.Index(keys)) for name, y in ys}
+        groups = []
     for label, mask in groups:
         for name, y in ys:
             key = keys if mask is None else keys[mask]
