@@ -175,11 +175,14 @@
 #define LIMIT_KERNEL_QUEUE 16
 /* Dashboards: the whole tree, so that it fits the store and an answer many times over; a patch or a
  * page, so that it fits one; what the model is told, which costs it tokens. */
-#define LIMIT_DASHBOARD_TREE     (256 * KIB)
-#define LIMIT_DASHBOARD_ANSWER   (800 * 1000)
-#define LIMIT_DASHBOARD_OUTLINE  (16 * KIB)
-#define LIMIT_DASHBOARD_TEXT     (24 * KIB)
-#define LIMIT_DASHBOARDS         64 /* of a principal: each up to LIMIT_DASHBOARD_TREE in memory */
+#define LIMIT_DASHBOARD_TREE    (256 * KIB)
+#define LIMIT_DASHBOARD_ANSWER  (800 * 1000)
+#define LIMIT_DASHBOARD_OUTLINE (16 * KIB)
+#define LIMIT_DASHBOARD_TEXT    (24 * KIB)
+#define LIMIT_DASHBOARD_META                                                                       \
+	(64 * KIB) /* a tree with the model's answer: some hosts read it to it */
+#define LIMIT_DASHBOARD_KEPT     (1000 * 1000) /* answers of one, kept as text for who asks later */
+#define LIMIT_DASHBOARDS         64 /* of a principal: each up to _TREE and _KEPT in memory */
 #define LIMIT_RESULTS            64 /* MIME bundles of one cell */
 #define LIMIT_RESULT_BYTES       (4 * MIB)  /* all bundles of one cell, kept by the agent */
 #define LIMIT_SPOOL_HEAD         (8 * MIB)  /* of each stream of a job: the first … */

@@ -145,7 +145,8 @@ static void take_image(struct dashboard_run *r, struct exec_mime *m)
 
 static int take(struct dashboard_run *r, struct exec_mime *m, struct err *err)
 {
-	if (dashboard_wants(r->request, "image") && str_starts(m->type, "image/"))
+	bool plain = json_is_true(json_object_get(r->request, "plain"));
+	if ((plain || dashboard_wants(r->request, "image")) && str_starts(m->type, "image/"))
 		take_image(r, m);
 	if (!str_starts(m->type, MIME))
 		return 0;
@@ -182,4 +183,30 @@ int dashboard_answer_take(struct dashboard_run *r, struct exec_status *status, s
 	take_export(r);
 	exec_status_drop_output(status);
 	return e;
+}
+
+void dashboard_answer_keep(struct dashboard_run *r)
+{
+	json_t *all = json_pack("{s:O*, s:O*, s:O*, s:O*}", "tree", r->tree, "patch", r->patch,
+		"page", r->page, "outline", r->outline);
+	free(r->kept);
+	r->kept = all ? json_dumps(all, JSON_COMPACT) : NULL;
+	json_decref(all);
+	json_t **slots[] = {&r->tree, &r->patch, &r->page, &r->outline};
+	for (size_t i = 0; i < ARRAY_SIZE(slots); i++) {
+		json_decref(*slots[i]);
+		*slots[i] = NULL;
+	}
+}
+
+void dashboard_answer_bring(struct dashboard_run *r)
+{
+	json_t *all = r->kept ? json_loads(r->kept, 0, NULL) : NULL;
+	if (!all)
+		return;
+	r->tree = json_incref(json_object_get(all, "tree"));
+	r->patch = json_incref(json_object_get(all, "patch"));
+	r->page = json_incref(json_object_get(all, "page"));
+	r->outline = json_incref(json_object_get(all, "outline"));
+	json_decref(all);
 }

@@ -21,7 +21,7 @@ struct dashboards *dashboards_new(const struct dashboards_config *c)
 static void on_settle_closed(uv_handle_t *h)
 {
 	struct dashboard *d = container_of((uv_timer_t *)h, struct dashboard, settle);
-	json_decref(d->tree);
+	free(d->tree);
 	free(d->principal);
 	free(d->kernel);
 	free(d);
@@ -109,10 +109,21 @@ int dashboards_make(struct dashboards *m, struct session *s, const char *kernel,
 		new.principal = xstrdup(session_principal(s));
 		new.kernel = kernel ? xstrdup(kernel) : NULL;
 		known = add(m, &new);
-		dashboard_record_put(known);
 	}
 	*ret = known;
 	return 0;
+}
+
+static int unknown(struct err *err)
+{
+	return err_set(err, ERR_NO_SUCH_RESOURCE, ENOENT,
+		"there is no such dashboard (any more): make one with data_dashboard and code");
+}
+
+static void use(struct dashboard *d)
+{
+	list_remove(&d->link);
+	list_append(&d->all->all, &d->link);
 }
 
 int dashboards_find(struct dashboards *m, const char *principal, const char *id,
@@ -120,12 +131,51 @@ int dashboards_find(struct dashboards *m, const char *principal, const char *id,
 {
 	struct dashboard *d = id_valid('d', id) ? look_up(m, id) : NULL;
 	if (!d || strcmp(d->principal, principal) != 0)
-		return err_set(err, ERR_NO_SUCH_RESOURCE, ENOENT,
-			"there is no such dashboard (any more): make one with data_dashboard and "
-			"code");
-	list_remove(&d->link);
-	list_append(&m->all, &d->link);
+		return unknown(err);
+	use(d);
 	*ret = d;
+	return 0;
+}
+
+static void digest(const char *code, char ret_hex[static 2 * SHA256_SIZE + 1])
+{
+	uint8_t bytes[SHA256_SIZE];
+	struct sha256 s;
+	sha256_init(&s);
+	sha256_update(&s, code, strlen(code));
+	sha256_final(&s, bytes);
+	id_hex(bytes, sizeof(bytes), ret_hex);
+}
+
+void dashboard_set_code(struct dashboard *d, const char *code)
+{
+	digest(code, d->code);
+	dashboard_record_put(d);
+	dashboard_record_code(d);
+}
+
+static bool is_of(
+	const struct dashboard *d, const char *principal, const char *session, const char *code)
+{
+	return strcmp(d->principal, principal) == 0 && strcmp(d->code, code) == 0 &&
+	       (!session || id_equal(d->handle, session, ID_TEXT_SIZE));
+}
+
+int dashboards_find_code(struct dashboards *m, const char *principal, const char *session,
+	const char *code, struct dashboard **ret, struct err *err)
+{
+	struct dashboard *found = NULL;
+	char hex[2 * SHA256_SIZE + 1], id[ID_TEXT_SIZE];
+	digest(code, hex);
+	list_for_each (d, next, &m->all, struct dashboard, link)
+		if (is_of(d, principal, session, hex))
+			found = d;
+	if (!found && dashboard_record_find(m, principal, hex, id) == 0)
+		found = look_up(m, id);
+	if (!found || !is_of(found, principal, session, hex))
+		return unknown(err);
+	use(found);
+	*ret = found;
 	return 0;
 }
 
@@ -154,7 +204,12 @@ struct session *dashboard_session(struct dashboard *d)
 	return s;
 }
 
-const json_t *dashboard_tree(const struct dashboard *d)
+bool dashboard_has_tree(const struct dashboard *d)
 {
 	return d->tree;
+}
+
+json_t *dashboard_tree(const struct dashboard *d)
+{
+	return d->tree ? json_loads(d->tree, 0, NULL) : NULL;
 }

@@ -70,6 +70,12 @@ int dashboards_make(struct dashboards *m, struct session *s, const char *kernel,
 int dashboards_find(struct dashboards *m, const char *principal, const char *id,
 	struct dashboard **ret, struct err *err) MUST_CHECK;
 
+/* By the code that it was made from, the newest that is in that session (NULL: in any). */
+int dashboards_find_code(struct dashboards *m, const char *principal, const char *session,
+	const char *code, struct dashboard **ret, struct err *err) MUST_CHECK;
+/* What it is made from now. */
+void dashboard_set_code(struct dashboard *d, const char *code);
+
 /* Held, it stays; else it is there until the loop goes on. */
 void dashboard_hold(struct dashboard *d);
 void dashboard_release(struct dashboard *d);
@@ -78,8 +84,9 @@ const char *dashboard_id(const struct dashboard *d);
 /* The session, or NULL where it has gone: then nothing runs any more, and what was shown last is
  * there all the same. */
 struct session *dashboard_session(struct dashboard *d);
-/* The last whole tree; NULL: none yet. Borrowed. */
-const json_t *dashboard_tree(const struct dashboard *d);
+/* The last whole tree; NULL: none yet. The caller's. */
+json_t *dashboard_tree(const struct dashboard *d);
+bool dashboard_has_tree(const struct dashboard *d);
 bool dashboard_busy(const struct dashboard *d);
 
 /* What a cell of the dashboard has answered; members are borrowed until the callback returns. */

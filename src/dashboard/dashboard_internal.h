@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "dashboard/dashboard.h"
 #include "exec/exec.h"
+#include "wire/sha256.h"
 
 struct dashboards {
 	struct dashboards_config config;
@@ -14,13 +15,14 @@ struct dashboard {
 	struct list link;
 	struct dashboards *all;
 	char id[ID_TEXT_SIZE], handle[ID_TEXT_SIZE];
-	char *principal, *kernel; /* kernel NULL: the default one */
-	json_t *tree;             /* the last whole one; NULL: none yet */
-	bool stale;               /* something was shown since */
-	unsigned users;           /* who hold it */
-	struct list runs;         /* the oldest first; those that are done stay for a while */
-	uv_timer_t patience;      /* then what runs is interrupted for what waits */
-	uv_timer_t settle;        /* then the whole tree is fetched */
+	char *principal, *kernel;       /* kernel NULL: the default one */
+	char code[2 * SHA256_SIZE + 1]; /* SHA-256 of what it is made from; "": not known */
+	char *tree;                     /* the last whole one, as JSON; NULL: none yet */
+	bool stale;                     /* something was shown since */
+	unsigned users;                 /* who hold it */
+	struct list runs;               /* the oldest first; those that are done stay for a while */
+	uv_timer_t patience;            /* then what runs is interrupted for what waits */
+	uv_timer_t settle;              /* then the whole tree is fetched */
 };
 
 /* One cell. */
@@ -38,7 +40,8 @@ struct dashboard_run {
 	bool interrupted, done;
 	struct exec_status *status;
 	struct err *err;
-	json_t *tree, *patch, *page, *outline;
+	json_t *tree, *patch, *page, *outline; /* until everybody has them who waited … */
+	char *kept;                            /* … then all in one, as JSON */
 	char *text, *export_path;
 	struct exec_mime image; /* type NULL: none */
 	struct list waits;
@@ -60,10 +63,20 @@ bool dashboard_wants(const json_t *request, const char *type);
 int dashboard_answer_take(
 	struct dashboard_run *r, struct exec_status *status, struct err *err) MUST_CHECK;
 
+/* Puts tree, patch, page and outline away as text, and back: as values they take ten times as much.
+ */
+void dashboard_answer_keep(struct dashboard_run *r);
+void dashboard_answer_bring(struct dashboard_run *r);
+
 /* ---- the store ---- */
 
 /* Records it as it is now; a failure is logged, for the kernel has the truth. */
 void dashboard_record_put(const struct dashboard *d);
 void dashboard_record_remove(const struct dashboard *d);
-/* 0 and *ret filled in (id, handle, principal, kernel, tree), or -ENOENT. */
+/* That it is the newest of its code. */
+void dashboard_record_code(const struct dashboard *d);
+/* 0 and *ret filled in (id, handle, principal, kernel, code, tree), or -ENOENT. */
 int dashboard_record_get(struct dashboards *m, const char *id, struct dashboard *ret) MUST_CHECK;
+/* The id that was recorded last for that principal and code (its SHA-256): 0, or -ENOENT. */
+int dashboard_record_find(struct dashboards *m, const char *principal, const char *code,
+	char ret_id[static ID_TEXT_SIZE]) MUST_CHECK;

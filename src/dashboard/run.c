@@ -46,8 +46,17 @@ void dashboard_wait_abandon(struct dashboard_wait *w)
 
 static void tell(struct dashboard_wait *w)
 {
-	const struct dashboard_run *r = w->run;
-	struct dashboard_answer a = {.seq = r ? r->seq : w->seq, .tree = w->dashboard->tree};
+	struct dashboard_run *r = w->run;
+	struct dashboard_answer a = {.seq = r ? r->seq : w->seq};
+	/* a move's page has a newer one than what is kept here: it keeps that while the move runs
+	 */
+	json_t *last = r && (r->done || r->ask.kind == DASHBOARD_MOVE)
+			       ? NULL
+			       : dashboard_tree(w->dashboard);
+	bool kept = r && r->kept;
+	if (kept)
+		dashboard_answer_bring(r);
+	a.tree = last;
 	if (r && r->done && r->err) {
 		w->fn(w->user, NULL, r->err);
 	} else {
@@ -67,6 +76,9 @@ static void tell(struct dashboard_wait *w)
 		}
 		w->fn(w->user, &a, NULL);
 	}
+	if (kept)
+		dashboard_answer_keep(r);
+	json_decref(last);
 	dashboard_wait_abandon(w);
 }
 
@@ -142,6 +154,7 @@ void dashboard_run_free(struct dashboard_run *r)
 	json_decref(r->patch);
 	json_decref(r->page);
 	json_decref(r->outline);
+	free(r->kept);
 	free(r->text);
 	free(r->export_path);
 	free(r->image.type);
@@ -174,16 +187,21 @@ bool dashboard_busy(const struct dashboard *d)
 	return false;
 }
 
+/* Keeps the newest answers, as many as there is room for; at least the last one. */
 static void drop_old(struct dashboard *d)
 {
 	unsigned n = 0;
-	list_for_each (r, next, &d->runs, struct dashboard_run, link)
-		n += r->done;
-	list_for_each (r, next, &d->runs, struct dashboard_run, link) {
-		if (!r->done || !list_empty(&r->waits) || (n <= KEPT && !r->quiet))
+	size_t bytes = 0;
+	for (struct list *at = d->runs.prev, *before; at != &d->runs; at = before) {
+		struct dashboard_run *r = container_of(at, struct dashboard_run, link);
+		before = at->prev;
+		if (!r->done || !list_empty(&r->waits))
 			continue;
-		dashboard_run_free(r);
-		n--;
+		bytes += (r->kept ? strlen(r->kept) : 0) + r->image.n;
+		if (r->quiet || n >= KEPT || (n > 0 && bytes > LIMIT_DASHBOARD_KEPT))
+			dashboard_run_free(r);
+		else
+			n++;
 	}
 }
 
@@ -203,8 +221,8 @@ static void keep_tree(struct dashboard_run *r)
 {
 	struct dashboard *d = r->dashboard;
 	if (r->tree) {
-		json_decref(d->tree);
-		d->tree = json_incref(r->tree);
+		free(d->tree);
+		d->tree = json_dumps(r->tree, JSON_COMPACT);
 		d->stale = false;
 		dashboard_record_put(d);
 	} else if (r->patch) {
@@ -225,15 +243,19 @@ static void on_end(struct dashboard_run *r, struct exec_status *status, const st
 	r->done = true;
 	r->err = err ? xmemdup(err, sizeof(*err)) : NULL;
 	if (!err) {
-		keep_tree(r);
 		r->status = xmalloc(sizeof(*r->status));
 		*r->status = *status;
 		*status = (struct exec_status){0};
 	}
 	session_release(TAKE_PTR(r->session));
+	dashboard_hold(d);
 	tell_all(r);
+	if (!r->err)
+		keep_tree(r);
+	dashboard_answer_keep(r);
 	start_held(d);
 	drop_old(d);
+	dashboard_release(d);
 }
 
 static void on_status(void *user, struct exec_status *status, const struct err *err)

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "exec/exec.h"
+#include "mcp/base64.h"
 #include "mcp/follow.h"
 #include "mcp/present.h"
 #include "mcp/redaction.h"
@@ -43,14 +44,28 @@ void board_ended(void *user, struct session *s, const struct dashboard_ask *ask,
 
 /* ---- finding ---- */
 
-int board_find(struct call *c, struct dashboard **ret, struct err *err)
+/* A page that was given no handle, because its host keeps it for itself, knows the code and the
+ * session that the model named. */
+static int look_up(struct call *c, struct dashboard **ret, struct err *err)
 {
 	struct dashboards *all = c->server->dashboards;
+	const json_t *event = json_object_get(c->args, "event");
 	const char *id = args_text(c->args, "dashboard");
-	struct dashboard *d;
+	const char *code = json_string_value(json_object_get(event, "code"));
+	const char *session = json_string_value(json_object_get(event, "session"));
 	if (!all)
 		return err_set(err, ERR_PROVIDER_UNUSABLE, 0, "no sandbox can be made here");
-	int r = dashboards_find(all, c->principal, id, &d, err);
+	if (!id && !code)
+		return err_set(err, ERR_INVALID_ARGUMENT, EINVAL,
+			"argument \"dashboard\" is missing: whose event is it?");
+	return id ? dashboards_find(all, c->principal, id, ret, err)
+		  : dashboards_find_code(all, c->principal, session, code, ret, err);
+}
+
+int board_find(struct call *c, struct dashboard **ret, struct err *err)
+{
+	struct dashboard *d;
+	int r = look_up(c, &d, err);
 	struct session *s = r == 0 ? dashboard_session(d) : NULL;
 	if (s)
 		r = call_permit_session(c, s, err);
@@ -198,25 +213,30 @@ static bool is_one_of(const char *type, const char *const *names)
 
 static json_t *event_request(const struct dashboard *d, const json_t *event)
 {
-	return json_pack("{s:s, s:s, s:O}", "op", "event", "id", dashboard_id(d), "event", event);
+	json_t *own = json_copy((json_t *)event);
+	json_object_del(own, "code"); /* by which it was found */
+	json_object_del(own, "session");
+	return json_pack("{s:s, s:s, s:o}", "op", "event", "id", dashboard_id(d), "event", own);
 }
 
 /* The dashboard as it is, without a cell. */
 static void answer_state(struct call *c, struct dashboard *d, board_fn answered)
 {
+	json_t *tree = dashboard_tree(d);
 	const struct dashboard_answer a = {
 		.expired = !dashboard_session(d),
 		.running = dashboard_busy(d),
-		.tree = dashboard_tree(d),
+		.tree = tree,
 	};
 	answered(c, d, &a, NULL);
+	json_decref(tree);
 }
 
 static void open_board(struct call *c, struct dashboard *d, const json_t *event, uint64_t wait_us,
 	board_fn answered)
 {
 	/* while it is busy its kernel answers nobody else, and without one nobody does */
-	if (!dashboard_session(d) || (dashboard_busy(d) && dashboard_tree(d)))
+	if (!dashboard_session(d) || (dashboard_busy(d) && dashboard_has_tree(d)))
 		answer_state(c, d, answered);
 	else
 		board_send(c, d, DASHBOARD_LOOK, event_request(d, event), 0, wait_us, answered);
@@ -257,7 +277,14 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 	}
 }
 
-/* ---- what went wrong ---- */
+/* ---- what is answered ---- */
+
+void board_add_image(struct call *c, const struct exec_mime *m)
+{
+	json_t *block = json_pack("{s:s, s:s}", "type", "image", "mimeType", m->type);
+	json_object_set_new(block, "data", base64_json(m->data, m->n));
+	call_block(c, block);
+}
 
 char *board_trouble(const struct dashboard_answer *a)
 {

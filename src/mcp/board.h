@@ -2,6 +2,7 @@
  * on record and sending it, and the end of its waiting. */
 #pragma once
 
+#include "base/limits.h"
 #include "dashboard/dashboard.h"
 #include "mcp/call.h"
 
@@ -9,6 +10,9 @@
  * asked for (present.h), NULL: none was. */
 typedef void (*board_fn)(
 	struct call *c, struct dashboard *d, const struct dashboard_answer *a, json_t *exported);
+
+/* Code of a dashboard. LIMIT_CODE holds the whole request: this leaves room for JSON's escapes. */
+#define BOARD_CODE_MAX (120 * KIB)
 
 struct board_call {
 	struct dashboard *dashboard;
@@ -19,8 +23,8 @@ struct board_call {
 	board_fn answered;
 };
 
-/* The dashboard that the argument names; its session becomes the call's, where it is there and the
- * policy permits it. */
+/* The dashboard that the argument names, or whose code and session the event has; its session
+ * becomes the call's, where it is there and the policy permits it. */
 int board_find(struct call *c, struct dashboard **ret, struct err *err) MUST_CHECK;
 /* Sends a cell; answered is called with what it says, or that it still runs; an error ends the
  * call. request is stolen. */
@@ -32,6 +36,8 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 /* For struct tool: nothing is waited for any more; the cell goes on. */
 bool board_cancel(struct call *c);
 
+/* A picture, as a block of the answer. */
+void board_add_image(struct call *c, const struct exec_mime *m);
 /* Why a cell has no answer, in words; NULL: it has one. Owned by the caller. */
 char *board_trouble(const struct dashboard_answer *a);
 /* Two hooks of struct dashboards_config; user is the server. */

@@ -36,6 +36,7 @@ static void call_free(struct call *c)
 	json_decref(c->args);
 	json_decref(c->structured);
 	json_decref(c->blocks);
+	json_decref(c->meta);
 	buf_done(&c->text);
 	redact_hits_done(&c->hits);
 	free(c->principal);
@@ -290,6 +291,8 @@ static json_t *good_result(struct call *c)
 		json_object_set(result, "structuredContent", c->structured);
 	if (c->is_error)
 		json_object_set_new(result, "isError", json_true());
+	if (c->meta)
+		json_object_set(result, "_meta", c->meta);
 	return result;
 }
 
@@ -446,6 +449,14 @@ static void bad_params(struct mcp_conn *conn, const struct mcp_message *message,
 	conn_error(conn, message->number, &e);
 }
 
+static enum call_pages pages_of(const json_t *capabilities)
+{
+	const json_t *extensions = json_object_get(capabilities, "extensions");
+	if (!capabilities)
+		return PAGES_UNKNOWN;
+	return json_object_get(extensions, MCP_UI_EXTENSION) ? PAGES_SHOWN : PAGES_NONE;
+}
+
 static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *message, json_t *id,
 	const struct mcp_envelope *envelope, const struct tool *tool)
 {
@@ -461,6 +472,7 @@ static struct call *call_new(struct mcp_conn *conn, const struct mcp_message *me
 	c->modern = envelope->modern;
 	c->progress_token = json_incref(envelope->progress_token);
 	c->log_level = envelope->modern ? tell_level_of(envelope->log_level) : conn->log_level;
+	c->pages = pages_of(envelope->modern ? envelope->capabilities : conn->capabilities);
 	c->tool = tool;
 	c->started_us = clock_monotonic_us() - message->age_us;
 	c->structured = json_object();

@@ -15,6 +15,10 @@ struct ask;
 struct callask;
 struct exec_call;
 
+/* Does the client show pages (MCP Apps)? Over HTTP clients of the older era say so in another
+ * request, of which nothing is kept. */
+enum call_pages { PAGES_UNKNOWN, PAGES_NONE, PAGES_SHOWN };
+
 struct call {
 	struct list link; /* of conn->calls */
 	struct mcp_server *server;
@@ -37,6 +41,7 @@ struct call {
 	bool modern;
 	json_t *progress_token; /* NULL: none wanted */
 	bool reports;           /* the tool tells its progress itself */
+	enum call_pages pages;
 	int log_level;          /* from which on its client wants log messages; -1: none */
 	struct ask *ask;        /* what it asks its client; NULL: its tool asks nothing */
 	struct callask *asking; /* it waits for the client's answers; NULL: it does not */
@@ -57,6 +62,7 @@ struct call {
 	struct buf text;
 	json_t *structured;
 	json_t *blocks; /* content after the text: images */
+	json_t *meta;   /* _meta of the result; NULL: none */
 	/* … or what is answered in its place; NULL: nothing is */
 	json_t *result;
 	struct jsonrpc_error *refusal;

@@ -70,9 +70,84 @@ class Dashboard(unittest.TestCase):
         self.assertFalse(r.is_error, str(r))
         return r.data
 
+    def move(self, client=None, **values):
+        """A move and what comes of it, however long it takes."""
+        patch = self.event("set", client, values=values)
+        return self.event("poll", client, seq=self.seq, wait_s=20) if patch["status"] == "running" else patch
+
     def opened(self, client=None):
         tree = self.event("open", client)
         return {node["label"]: node.get("value", node.get("text")) for node in nodes(tree["tree"]) if "label" in node}
+
+    # -- who is told what
+
+    def test_with_pages_and_without(self):
+        """who shows pages gets the tree along with the answer, who does not the first rows and a picture"""
+        code = ("import pandas as pd, matplotlib.pyplot as plt, scb\n"
+                "scb.dataframe(pd.DataFrame({'city': [f'Wien {i}' for i in range(30)], 'n': range(30)}))\n"
+                "plt.plot([1, 2])\nscb.pyplot(plt.gcf())")
+        r = self.show(code)
+        self.assertNotIn("_meta", r.result)
+        self.assertIn("city | n\nWien 0 | 0\n", r.text)
+        self.assertIn("Wien 9 | 9", r.text)
+        self.assertNotIn("Wien 10", r.text)
+        self.assertEqual(["image/png"], [image["mimeType"] for image in r.images])
+        self.assertLess(len(r.images[0]["data"]), 4 / 3 * 150_000 + 4)
+        pages = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+        with_pages = self.place.serve()
+        self.clients.append(with_pages)
+        with_pages.initialize(capabilities=pages)
+        r = with_pages.tool("data_dashboard", code=code)
+        tree = r.result["_meta"]["scb/tree"]
+        self.assertEqual((r.data["dashboard"], ["table", "image"]), (tree["id"], [n["t"] for n in tree["tree"]]))
+        self.assertNotIn("Wien", r.text)
+        self.assertEqual([], r.images)
+        # above 64 KB the page fetches it
+        r = with_pages.tool("data_dashboard", code="import scb\nfor i in range(8): scb.text('x' * 10_000 + str(i))")
+        self.assertNotIn("_meta", r.result)
+        # the newer era says with each call what it can
+        for capabilities, there in ((pages, True), ({}, False)):
+            params = {"name": "data_dashboard", "arguments": {"code": CODE}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": capabilities}}
+            result = with_pages.request("tools/call", params).result()
+            self.assertEqual(there, "scb/tree" in result["_meta"])
+
+    def test_found_by_its_code(self):
+        """a page that was given no handle finds its dashboard by code and session, after a broker's death too"""
+        first = self.show().data
+        second = self.show(session=self.c.tool("session", action="open").session).data
+        self.assertNotEqual(first["session"], second["session"])
+
+        def found(**event):
+            r = self.c.tool("dashboard_event", event={"type": "open", "code": CODE, **event})
+            return str(r) if r.is_error else r.data["dashboard"]
+        self.assertEqual(second["dashboard"], found())
+        self.assertEqual(first["dashboard"], found(session=first["session"]))
+        self.assertIn("no such dashboard", found(session="s-" + "0" * 32))
+        self.assertIn("no such dashboard", found(code=CODE + "# other"))
+        r = self.c.tool("dashboard_event", event={"type": "open"})
+        self.assertTrue(r.is_error and "dashboard" in r.text, str(r))
+        os.kill(self.c.server(), signal.SIGKILL)
+        self.assertEqual(second["dashboard"], found())
+        # new code is what it is found by from then on
+        self.c.tool("data_dashboard", dashboard=second["dashboard"], code="import scb\nscb.metric('Only', 7)")
+        self.assertEqual(second["dashboard"], found(code="import scb\nscb.metric('Only', 7)"))
+
+    def test_two_pages(self):
+        """two pages on one dashboard: each learns what the other has moved"""
+        self.show()
+        one = self.event("open")
+        other = self.serve()
+        two = self.event("open", other)
+        self.assertEqual(one["rev"], two["rev"])
+        patch = self.move(Count=20)
+        self.assertEqual((one["rev"], one["rev"] + 1), (patch["from"], patch["rev"]))
+        patch = self.move(other, Kind="mean")
+        self.assertEqual(one["rev"] + 1, patch["from"])  # not what that page has: it opens anew
+        self.assertEqual({"Count": 20, "Kind": "mean", "Result": 9.5}, self.opened(other))
+        self.assertEqual(self.opened(), self.opened(other))
 
     # -- what is shown
 
@@ -82,8 +157,8 @@ class Dashboard(unittest.TestCase):
         self.assertEqual(["Count", "Kind"], [control["label"] for control in r.data["controls"]])
         self.assertRegex(r.text, r"Result 45\b")
         self.assertEqual({"Count": 10, "Kind": "sum", "Result": 45}, self.opened())
-        patch = self.event("set", values={"Count": 20})
-        self.assertEqual(("ok", self.seq), (patch["status"], patch["seq"]))
+        patch = self.move(Count=20)
+        self.assertEqual("ok", patch["status"])
         self.assertEqual([190], [n["value"] for n in patch["set"].values() if n["t"] == "metric"])
         # the variables are the session's
         r = self.c.tool("run_code", code="n, open('loads').read()", session=self.session)
@@ -152,7 +227,7 @@ class Dashboard(unittest.TestCase):
         seq = self.seq
         self.event("cancel")
         self.assertNotEqual("running", self.event("poll", seq=seq, wait_s=20)["status"])
-        self.event("set", values={"Count": 3})
+        self.move(Count=3)
         self.assertEqual({"Count": 3, "Result": 3}, self.opened())
 
     def test_quick_moves_are_one(self):
@@ -180,10 +255,10 @@ class Dashboard(unittest.TestCase):
 
     def test_broker_killed(self):
         self.show()
-        self.event("set", values={"Count": 20})
+        self.move(Count=20)
         os.kill(self.c.server(), signal.SIGKILL)
         self.assertEqual({"Count": 20, "Kind": "sum", "Result": 190}, self.opened())
-        self.event("set", values={"Count": 5})
+        self.move(Count=5)
         self.assertEqual({"Count": 5, "Kind": "sum", "Result": 10}, self.opened())
         r = self.c.tool("run_code", code="n, open('loads').read()", session=self.session)
         self.assertEqual("(5, 'x')", r.results[0]["mime"]["text/plain"])

@@ -16,6 +16,7 @@ class Board:
         self.api = service.api
         self.px = {"w": 760, "dpr": 1}
         self.given_title = None
+        self.plain = False  # whoever asked has no page, and is told more
         self.controls = controls.Controls(self)
         self.state = state.SessionState()
         self.figures = None  # the engine's

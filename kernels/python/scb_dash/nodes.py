@@ -70,6 +70,7 @@ class Shown:
         self.counts = {}  # (kind, label, key): how many in this unit
         self.notes = []
         self.images = {}
+        self.plain = {}  # those as PNG, where board.plain
         self.tables = {}
         self.charts = {}
         self.downloads = {}

@@ -11,6 +11,7 @@ from .nodes import Element
 
 SVG_MAX = 150 * 1000
 PNG_MAX = 200 * 1000
+PLAIN_MAX = 150 * 1000  # with the model's answer, for who has no page
 
 
 def _pyplot():
@@ -28,7 +29,9 @@ def show_figure(api, fig, clear):
     if figure is None:
         raise Teach(f"pyplot: a {type(fig).__name__} is no figure of matplotlib")
     data, mime, size = render(figure)
-    _put(api, data, mime, size, _title_of(figure), None)
+    key = _put(api, data, mime, size, _title_of(figure), None)
+    if api.board.plain:
+        api.board.shown.plain[key] = _png(figure, 1.0, PLAIN_MAX)
     api.board.figures.was_shown(figure)
     if clear or (clear is None and given is None and plt is not None):
         plt.close(figure)
@@ -56,14 +59,20 @@ def render(figure):
         figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
         if out.tell() <= SVG_MAX:
             return _plain_svg(out.getvalue()), "image/svg+xml", (width, height)
-    scale = min(2.0, (4_000_000 / max(width * height, 1)) ** 0.5)
+    return _png(figure, 2.0, PNG_MAX), "image/png", (width, height)
+
+
+def _png(figure, scale, most):
+    """At most so many bytes, by getting coarser."""
+    width, height = figure.get_size_inches() * figure.dpi
+    scale = min(scale, (4_000_000 / max(width * height, 1)) ** 0.5)
     for _ in range(4):
         out = io.BytesIO()
         figure.savefig(out, format="png", bbox_inches="tight", dpi=figure.dpi * scale)
-        if out.tell() <= PNG_MAX:
+        if out.tell() <= most:
             break
-        scale *= 0.9 * (PNG_MAX / out.tell()) ** 0.5
-    return out.getvalue(), "image/png", (width, height)
+        scale *= 0.9 * (most / out.tell()) ** 0.5
+    return out.getvalue()
 
 
 def _marks(figure):

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 
-from . import api, board, caches, engine, errors, tables, text, wire
+from . import api, board, caches, engine, errors, pictures, tables, text, wire
 
 BOARDS_MAX = 16
 STEPS_MAX = 20  # trees or patches before the last one
@@ -90,11 +90,14 @@ class Service:
         if isinstance(title, str) and title:
             one.given_title = wire.text(title, 200)
         self._size(one, request.get("px"))
+        one.plain = request.get("plain") is True
         steps = Steps(one, self._tree_step)
         printed = one.engine.load(code, steps)
         self._finish(one, None)
         self._show(wire.MIME_TREE, one.whole())
         self._tell(one, printed)
+        if one.plain:
+            self._show_picture(one)
         one.engine.raise_interrupt()
 
     @staticmethod
@@ -113,6 +116,14 @@ class Service:
     def _tell(self, one, printed):
         self._show(wire.MIME_OUTLINE, text.outline(one))
         self.kernel.emit([(wire.MIME_TEXT, text.story(one, printed).encode("utf-8", "replace"))])
+
+    def _show_picture(self, one):
+        """The first figure, for who has no page to see it on."""
+        for key, node in wire.by_id(one.tree).items():
+            data = one.find("plain", key) if node["t"] == "image" else None
+            if data and len(data) <= pictures.PLAIN_MAX:
+                self.kernel.emit([("text/plain", b"image"), ("image/png", data)])
+                return
 
     def _show(self, mime, value):
         self.kernel.emit([(mime, wire.encode(value))])

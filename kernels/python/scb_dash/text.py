@@ -4,6 +4,9 @@ from . import formats, nodes, wire
 
 OUTLINE_MAX = 4000
 LINE_MAX = 300
+# Of each table, for who has no page to see it on.
+ROWS, ROWS_MAX = 10, 2000
+STORY_MAX = 8000  # bytes, of which the broker takes so many
 
 
 def _walk(tree):
@@ -164,6 +167,33 @@ def _line(node):
     return None
 
 
+def _cell(value, column):
+    if value is None:
+        return "–"
+    if column["t"] == "cat" and isinstance(value, int):
+        return str((column.get("dict") or [])[value])
+    if column["t"] in ("time", "date") and isinstance(value, (int, float)):
+        import datetime
+
+        at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=value)
+        return at.date().isoformat() if at.time() == datetime.time() else at.isoformat(" ", "seconds")
+    return " ".join(str(value).split())[:60]
+
+
+def rows(node):
+    """The first rows of a table, a line each."""
+    columns, page = node["cols"], (node.get("page") or {}).get("v") or []
+    lines = [" | ".join(c["n"] for c in columns)]
+    for i in range(min(ROWS, max(map(len, page), default=0))):
+        try:
+            lines.append(" | ".join(_cell(values[i], c) for values, c in zip(page, columns)))
+        except (IndexError, OverflowError, TypeError):
+            break
+    while len(lines) > 1 and len("\n".join(lines).encode("utf-8", "replace")) > ROWS_MAX:
+        lines.pop()
+    return lines if len(lines) > 1 and len(lines[0]) <= ROWS_MAX else []
+
+
 def story(board, printed):
     """The text of the result."""
     lines = []
@@ -191,7 +221,9 @@ def story(board, printed):
                      f'"values":{example[:200]}}}). New code: same call with code=….')
     else:
         lines.append(f'To change it: data_dashboard(dashboard="{board.id}", code=…).')
-    return wire.text("\n".join(lines), 6000)
+    for node in [n for n in _walk(board.tree) if n["t"] == "table"] if board.plain else ():
+        lines += rows(node)
+    return wire.text("\n".join(lines)).encode("utf-8", "replace")[:STORY_MAX].decode("utf-8", "ignore")
 
 
 def outline(board):

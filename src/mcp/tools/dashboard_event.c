@@ -3,16 +3,16 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "exec/exec.h"
-#include "mcp/base64.h"
 #include "mcp/board.h"
 
 /* Then the App is told that it takes long, and asks again. */
 #define EVENT_WAIT_US (400 * USEC_PER_MSEC)
 
 static const struct arg args[] = {
-	{"dashboard", ARG_TEXT, .required = true, .max = 64, .description = NULL},
-	{"event", ARG_OBJECT, .required = true, .max = 64 * KIB, .description = NULL},
+	{"dashboard", ARG_TEXT, .max = 64, .description = NULL},
+	/* one that has no handle yet has the dashboard's code */
+	{"event", ARG_OBJECT, .required = true, .max = BOARD_CODE_MAX + 64 * KIB,
+		.description = NULL},
 	{"plain", ARG_BOOLEAN, .description = "answers as JSON text"},
 };
 
@@ -28,13 +28,6 @@ static void set_all(struct call *c, const json_t *o)
 	json_t *v;
 	json_object_foreach ((json_t *)o, name, v)
 		call_set(c, name, json_incref(v));
-}
-
-static void add_image(struct call *c, const struct exec_mime *m)
-{
-	json_t *block = json_pack("{s:s, s:s}", "type", "image", "mimeType", m->type);
-	json_object_set_new(block, "data", base64_json(m->data, m->n));
-	call_block(c, block);
 }
 
 static const char *status_of(const struct dashboard_answer *a, const json_t *shown)
@@ -62,7 +55,7 @@ static void answered(
 	if (exported)
 		call_set(c, "export", json_incref(exported));
 	if (a->image)
-		add_image(c, a->image);
+		board_add_image(c, a->image);
 	_cleanup_free_ char *text =
 		args_bool(c->args, "plain") ? json_dumps(c->structured, JSON_COMPACT) : NULL;
 	c->bare = text;

@@ -5,14 +5,11 @@
 #include "mcp/board.h"
 #include "mcp/run.h"
 
-/* LIMIT_CODE holds the whole request: this leaves room for JSON's escapes. */
-#define CODE_MAX (120 * KIB)
-
 static const struct arg args[] = {
-	{"code", ARG_TEXT, .min = 1, .max = CODE_MAX,
+	{"code", ARG_TEXT, .min = 1, .max = BOARD_CODE_MAX,
 		.description = "a new dashboard, or new code for one"},
 	{"dashboard", ARG_TEXT, .max = 64, .description = "d-…: change this one"},
-	{"event", ARG_OBJECT, .max = 64 * KIB,
+	{"event", ARG_OBJECT, .max = BOARD_CODE_MAX + 64 * KIB,
 		.description = "moves controls: {\"type\":\"set\",\"values\":{label: value}}"},
 	{"title", ARG_TEXT, .max = 200, .description = NULL},
 	{"session", ARG_TEXT, .max = 64 * KIB, .description = "handle from an earlier result"},
@@ -48,6 +45,17 @@ static void set_outline(struct call *c, const json_t *outline)
 	}
 }
 
+/* What the page shows first, where its host passes it on. A large one it fetches itself: some hosts
+ * read _meta to the model. */
+static void set_tree(struct call *c, const struct dashboard *d, const json_t *tree)
+{
+	if (!tree || json_dumpb(tree, NULL, 0, JSON_COMPACT) > LIMIT_DASHBOARD_META)
+		return;
+	json_t *whole = json_copy((json_t *)tree);
+	json_object_set_new(whole, "id", json_string(dashboard_id(d)));
+	c->meta = json_pack("{s:o}", "scb/tree", whole);
+}
+
 static void answered(
 	struct call *c, struct dashboard *d, const struct dashboard_answer *a, json_t *exported)
 {
@@ -68,6 +76,10 @@ static void answered(
 		set_outline(c, a->outline);
 	if (exported)
 		call_set(c, "export", json_incref(exported));
+	if (c->pages == PAGES_SHOWN)
+		set_tree(c, d, a->tree);
+	if (a->image)
+		board_add_image(c, a->image);
 	if (a->text)
 		call_print(c, "%s\n", a->text);
 	else if (a->running)
@@ -88,9 +100,17 @@ static void answered(
 	call_finish(c);
 }
 
+static void run_code(struct call *c, struct dashboard *d, const char *op, const char *code)
+{
+	json_t *request = json_pack("{s:s, s:s, s:s, s:s*, s:b}", "op", op, "id", dashboard_id(d),
+		"code", code, "title", args_text(c->args, "title"), "plain",
+		c->pages == PAGES_NONE);
+	dashboard_set_code(d, code);
+	board_send(c, d, DASHBOARD_RUN, request, 0, run_wait_us(c), answered);
+}
+
 static void run_new(struct call *c, const char *code)
 {
-	const char *title = args_text(c->args, "title");
 	char id[ID_TEXT_SIZE];
 	struct dashboard *d;
 	struct err err = {0};
@@ -100,14 +120,10 @@ static void run_new(struct call *c, const char *code)
 	delivery_id(&c->delivery, 'd', id);
 	if (r == 0)
 		r = dashboards_make(c->server->dashboards, c->session, NULL, id, &d, &err);
-	if (r < 0) {
+	if (r < 0)
 		call_fail(c, &err);
-		return;
-	}
-	board_send(c, d, DASHBOARD_RUN,
-		json_pack("{s:s, s:s, s:s, s:s*}", "op", "new", "id", id, "code", code, "title",
-			title),
-		0, run_wait_us(c), answered);
+	else
+		run_code(c, d, "new", code);
 }
 
 static void run_known(struct call *c, const char *code, const json_t *event)
@@ -123,10 +139,7 @@ static void run_known(struct call *c, const char *code, const json_t *event)
 			"the session of this dashboard has ended: leave \"dashboard\" out and give "
 			"all of the code, for a new one");
 	else
-		board_send(c, d, DASHBOARD_RUN,
-			json_pack("{s:s, s:s, s:s, s:s*}", "op", "edit", "id", dashboard_id(d),
-				"code", code, "title", args_text(c->args, "title")),
-			0, run_wait_us(c), answered);
+		run_code(c, d, "edit", code);
 }
 
 static void run(struct call *c)
@@ -140,8 +153,7 @@ static void run(struct call *c)
 	else if (args_text(c->args, "dashboard"))
 		run_known(c, code, event);
 	else if (event)
-		call_failf(c, ERR_INVALID_ARGUMENT,
-			"argument \"dashboard\" is missing: whose event is it?");
+		run_known(c, NULL, event);
 	else
 		run_new(c, code);
 }
