@@ -49,6 +49,10 @@ def figure_of(value):
         return value
     if is_array(value) and value.dtype == object and value.size:
         return figure_of(value.flat[0])
+    if isinstance(value, (list, tuple)) and value:  # what plot() and hist() return
+        last = value[-1]
+        if type(last).__module__ == "matplotlib.container" or all(type(v).__module__.startswith("matplotlib.") for v in value):
+            return figure_of(last)
     if module.startswith(("matplotlib", "seaborn", "pandas.plotting")):
         figure = getattr(value, "figure", None) or getattr(value, "fig", None)
         return figure if is_figure(figure) else None
