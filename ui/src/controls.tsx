@@ -7,7 +7,7 @@ import { app } from './context';
 import { num } from './format';
 import { Icon } from './icons';
 import { MultiSelect, SearchSelect, DateRange } from './pickers';
-import { saveExport } from './download';
+import { Saved, SavedRow, saveExport } from './download';
 import { Control } from './wire';
 
 const SLIDE_MS = 60;
@@ -247,11 +247,11 @@ function Button(p: FieldProps) {
 }
 
 function Download(p: FieldProps) {
-	const [said, setSaid] = useState('');
+	const [saved, setSaved] = useState<Saved | null>(null);
 	return (
 		<>
-			<button {...common(p)} type="button" class="push" onClick={async () => setSaid(await saveExport({ type: 'export', id: p.node.id }))}><Icon name="export" />{p.node.label}</button>
-			{said && <span class="help" role="status">{said}</span>}
+			<button {...common(p)} type="button" class="push" onClick={async () => setSaved(await saveExport({ type: 'export', id: p.node.id }))}><Icon name="export" />{p.node.label}</button>
+			<SavedRow saved={saved} close={() => setSaved(null)} />
 		</>
 	);
 }

@@ -340,7 +340,8 @@ export class Session {
 		this.markBusy();
 		this.changed();
 		try {
-			const session = this.input?.session;
+			// What has expired has lost its session, too: the code then runs in another.
+			const session = this.tree?.status === 'expired' ? undefined : this.input?.session;
 			const result = await this.host.request('tools/call', {
 				name: 'data_dashboard',
 				arguments: { code, ...(this.tree?.title ? { title: this.tree.title } : {}), ...(session ? { session } : {}) },

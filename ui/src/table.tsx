@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { announce } from './a11y';
 import { app, pure } from './context';
-import { copyText, saveExport } from './download';
+import { copyText, Saved, SavedRow, saveExport } from './download';
 import { cell, count, isNumeric, num } from './format';
 import { Icon, IconButton } from './icons';
 import { FilterChips, FilterPanel, Head } from './table-head';
@@ -33,6 +33,18 @@ export function cellsOf(v: Cell[] | CatColumn | undefined): Cell[] {
 	return [];
 }
 
+/** A column of fractions without a format of its own, with as many digits as its page needs: the points align. */
+function aligned(c: Col, v: Cell[]): Col {
+	if (c.t !== 'float' || c.fmt?.style || c.fmt?.digits !== undefined) return c;
+	const known = v.filter((x): x is number => typeof x === 'number');
+	const most = Math.max(0, ...known.map(Math.abs));
+	if (most >= 1e15 || known.some((x) => x && Math.abs(x) < 1e-4)) return c;
+	const max = most >= 1000 ? 2 : most >= 1 ? 3 : 4;
+	let digits = 0;
+	while (digits < max && known.some((x) => Math.abs(x - Number(x.toFixed(digits))) > 1e-9 * most)) digits++;
+	return { ...c, fmt: { ...c.fmt, digits } };
+}
+
 export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Table; over?: Table; loading: boolean; fullscreen: boolean }) => {
 	const node = over ?? base;
 	const id = base.id;
@@ -41,6 +53,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	const [at, setAt] = useView(id, 'at', base.page?.at ?? 0);
 	const [filtering, setFiltering] = useState<string | null>(null);
 	const [said, setSaid] = useState('');
+	const [saved, setSaved] = useState<Saved | null>(null);
 	const timer = useRef(0);
 	const size = base.h ? Math.max(3, Math.floor((Number(base.h) - 120) / 33)) : fullscreen ? 25 : 12;
 
@@ -57,7 +70,8 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	};
 	const changed = JSON.stringify(query) !== JSON.stringify(initial);
 	const page = node.page ?? { at: 0, v: [] };
-	const columns = (Array.isArray(node.cols) ? node.cols : []).slice(0, MAX_COLS).map((c, i) => ({ c, v: cellsOf(page.v?.[i]) })).filter(({ c }) => isObject(c) && !c.hidden);
+	const columns = (Array.isArray(node.cols) ? node.cols : []).slice(0, MAX_COLS).map((c, i) => ({ c, v: cellsOf(page.v?.[i]) })).filter(({ c }) => isObject(c) && !c.hidden)
+		.map(({ c, v }) => ({ c: aligned(c, v), v }));
 	const have = columns.reduce((n, { v }) => Math.max(n, v.length), 0);
 	const rows = Math.max(0, Number(node.rows) || 0);
 	const last = Math.max(0, (Math.ceil(rows / size) - 1) * size);
@@ -93,7 +107,8 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	};
 	const save = async (format: string) => {
 		setSaid('Preparing the file…');
-		setSaid(await saveExport({ type: 'export', id, format, sort: query.sort, filter: query.filter, search: query.search }));
+		setSaved(await saveExport({ type: 'export', id, format, sort: query.sort, filter: query.filter, search: query.search }));
+		setSaid('');
 	};
 	useEffect(() => {
 		if (!said) return;
@@ -134,6 +149,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 					<ExportMenu save={save} />
 				</span>
 			</header>
+			<SavedRow saved={saved} close={() => setSaved(null)} />
 			{filtering !== null && <FilterPanel cols={columns.map(({ c }) => c)} start={filtering} close={() => setFiltering(null)} add={(f) => { setFiltering(null); change({ filter: [...query.filter, f] }); }} />}
 			<FilterChips filters={query.filter} cols={columns.map(({ c }) => c)} remove={(i) => change({ filter: query.filter.filter((_, k) => k !== i) })} />
 			<div class="scroll" tabIndex={0} role="region" aria-label={`${name}, rows`}>
@@ -153,25 +169,27 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 				</table>
 			</div>
 			{base.note && <p class="foot">{String(base.note).slice(0, 300)}</p>}
-			<footer class="pager">
-				<span class="muted" aria-live="polite">{rows ? `${num(from + 1, { compact: false })}–${num(Math.min(from + size, rows), { compact: false })} of ${num(rows, { compact: false })}` : '0 rows'}</span>
-				{node.ncols !== undefined && node.ncols > columns.length && (
-					<span class="cols-pager">
-						<Step name="left" label="Previous columns" off={!query.cols} go={() => change({ cols: Math.max(0, (query.cols ?? 0) - MAX_COLS) })} />
-						<span class="muted">columns {num((query.cols ?? 0) + 1)}–{num((query.cols ?? 0) + columns.length)}</span>
-						<Step name="right" label="Next columns" off={(query.cols ?? 0) + MAX_COLS >= node.ncols} go={() => change({ cols: (query.cols ?? 0) + MAX_COLS })} />
-					</span>
-				)}
-				{rows > size && (
-					<nav class="side" aria-label={`Pages of ${name}`}>
-						<Step name="first" label="First page" off={from <= 0} go={() => go(0)} />
-						<Step name="left" label="Previous page" off={from <= 0} go={() => go(from - size)} />
-						<Jump at={from} go={go} />
-						<Step name="right" label="Next page" off={from + size >= rows} go={() => go(from + size)} />
-						<Step name="last" label="Last page" off={from + size >= rows} go={() => go(last)} />
-					</nav>
-				)}
-			</footer>
+			{(rows > size || (node.ncols ?? 0) > columns.length) && (
+				<footer class="pager">
+					<span class="muted" aria-live="polite">{rows ? `${num(from + 1, { compact: false })}–${num(Math.min(from + size, rows), { compact: false })} of ${num(rows, { compact: false })}` : '0 rows'}</span>
+					{node.ncols !== undefined && node.ncols > columns.length && (
+						<span class="cols-pager">
+							<Step name="left" label="Previous columns" off={!query.cols} go={() => change({ cols: Math.max(0, (query.cols ?? 0) - MAX_COLS) })} />
+							<span class="muted">columns {num((query.cols ?? 0) + 1)}–{num((query.cols ?? 0) + columns.length)}</span>
+							<Step name="right" label="Next columns" off={(query.cols ?? 0) + MAX_COLS >= node.ncols} go={() => change({ cols: (query.cols ?? 0) + MAX_COLS })} />
+						</span>
+					)}
+					{rows > size && (
+						<nav class="side" aria-label={`Pages of ${name}`}>
+							<Step name="first" label="First page" off={from <= 0} go={() => go(0)} />
+							<Step name="left" label="Previous page" off={from <= 0} go={() => go(from - size)} />
+							<Jump at={from} go={go} />
+							<Step name="right" label="Next page" off={from + size >= rows} go={() => go(from + size)} />
+							<Step name="last" label="Last page" off={from + size >= rows} go={() => go(last)} />
+						</nav>
+					)}
+				</footer>
+			)}
 		</section>
 	);
 });

@@ -4,7 +4,7 @@
 import { num } from '../format';
 import { Scale, thin, Tick } from '../scale';
 import { Chart } from '../wire';
-import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, frame, label, labels, nothing, Row, shownSeries, textWidth, valueAxis, View, xText } from './model';
+import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, frame, label, labels, nothing, Row, shownSeries, textWidth, upright, valueAxis, View, xText } from './model';
 import { gap } from './lines';
 
 interface Seg {
@@ -54,7 +54,6 @@ export function drawBars(chart: Chart, view: View): Drawn {
 	const horizontal = chart.horizontal ?? (cat && names.length <= 40 && names.length > 1 && widest + 8 > across / names.length && names.length * 17 <= view.h - 30);
 	const yLabel = label(horizontal ? chart.x?.label : chart.y?.label);
 	const xLabel = label(horizontal ? chart.y?.label : chart.x?.label);
-	const time = chart.x?.t === 'time';
 	const axis = { ...chart.y, log: chart.y?.log && !stack };
 
 	let f, value, along: { scale: Scale; ticks: Tick[] };
@@ -65,9 +64,7 @@ export function drawBars(chart: Chart, view: View): Drawn {
 		value = valueAxis(ends, axis, f.l, f.l + f.w, true, false);
 		along = { scale: alongAxis(xr, { t: 'num' }, f.t, f.t + f.h).scale, ticks: catTicks };
 	} else {
-		const rough = frame(view, [], { xLabel, yLabel, sub: time });
-		value = valueAxis(ends, axis, rough.t + rough.h, rough.t, true, true);
-		f = frame(view, value.ticks.map((t) => t.text), { xLabel, yLabel, sub: time });
+		({ f, y: value } = upright(view, chart, xr, ends, true, axis));
 		along = cat ? { scale: alongAxis(xr, { t: 'num' }, f.l, f.l + f.w).scale, ticks: catTicks } : alongAxis(xr, chart.x, f.l, f.l + f.w);
 	}
 	const base = value.scale.log ? value.scale(value.scale.lo) : value.scale(0);

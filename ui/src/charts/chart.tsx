@@ -53,25 +53,26 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 
 	if (!draw) return <p class="muted">A chart of kind “{String(node.kind).slice(0, 40)}” needs a newer App.</p>;
 	const pie = node.kind === 'pie';
+	const legend = !pie && series.length > 1 && (
+		<div class="legend" role="group" aria-label="Series">
+			{series.slice(0, 24).map((s, i) => (
+				<button type="button" aria-pressed={!off.has(i)} title="Alt-click: only this" onClick={(e) => toggle(i, e.altKey, series.length)} onDblClick={() => toggle(i, true, series.length)}>
+					<i class="key" style={{ background: color(i, s.n) }} />{s.n || '–'}
+				</button>
+			))}
+		</div>
+	);
 	return (
 		<figure class={`chart ${node.kind}`} aria-label={node.title || `${node.kind} chart`}>
 			<header class="chart-head">
-				{node.title && <figcaption>{node.title}</figcaption>}
+				{node.title ? <figcaption>{node.title}</figcaption> : legend}
 				<span class="side">
 					{zoom && <button type="button" class="chip" onClick={() => goTo(null)}><Icon name="zoom" />Reset zoom</button>}
-										<IconButton class="quiet" name={asTable ? 'chart' : 'rows'} label={asTable ? 'Show chart' : 'Show data'} aria-pressed={asTable} onClick={() => setAsTable(!asTable)} />
+					<IconButton class="quiet" name={asTable ? 'chart' : 'rows'} label={asTable ? 'Show chart' : 'Show data'} aria-pressed={asTable} onClick={() => setAsTable(!asTable)} />
 					{!zoom && node.of !== undefined && node.of > sent && <span class="muted">{count(node.of, 'point')}</span>}
 				</span>
 			</header>
-			{!pie && series.length > 1 && (
-				<div class="legend" role="group" aria-label="Series">
-					{series.slice(0, 24).map((s, i) => (
-						<button type="button" aria-pressed={!off.has(i)} title="Alt-click: only this" onClick={(e) => toggle(i, e.altKey, series.length)} onDblClick={() => toggle(i, true, series.length)}>
-							<i class="key" style={{ background: color(i, s.n) }} />{s.n || '–'}
-						</button>
-					))}
-				</div>
-			)}
+			{node.title && legend}
 			{asTable ? <DataTable chart={node} /> : (
 				<div class="body">
 					<Plot chart={node} draw={draw} hidden={off} zoom={zoom} goTo={goTo} busy={busy} look={look} />

@@ -3,7 +3,7 @@
 
 import { num } from '../format';
 import { Chart } from '../wire';
-import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, frame, label, labels, nearest, nothing, Row, shownSeries, textWidth, valueAxis, View, xText } from './model';
+import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, labels, nearest, nothing, Row, shownSeries, textWidth, upright, View, xText } from './model';
 import { thin } from '../scale';
 
 interface Line {
@@ -45,13 +45,7 @@ export function drawLines(chart: Chart, view: View): Drawn {
 	const yr: [number, number] = ys ?? [0, 1];
 	const xr: [number, number] = view.zoom && !cat ? [Math.max(zlo, -8.64e15), Math.min(zhi, 8.64e15)] : cat ? [0, names.length - 1] : xs;
 
-	// The labels' width needs the scale and the scale the plot's height, which does not depend on the width.
-	const yLabel = label(chart.y?.label);
-	const xLabel = label(chart.x?.label);
-	const time = chart.x?.t === 'time';
-	const rough = frame(view, [], { xLabel, yLabel, sub: time });
-	const y = valueAxis(yr, chart.y, rough.t + rough.h, rough.t, area, true);
-	const f = frame(view, y.ticks.map((t) => t.text), { xLabel, yLabel, sub: time });
+	const { f, y, xLabel, yLabel } = upright(view, chart, xr, yr, area);
 	const x = cat
 		? { scale: alongAxis(xr, undefined, f.l + 8, f.l + f.w - 8).scale, ticks: names.map((n, v) => ({ v, text: cut(n, 110) })) }
 		: alongAxis(xr, chart.x, f.l, f.l + f.w);

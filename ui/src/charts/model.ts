@@ -120,7 +120,7 @@ const LINE = 15;
 export function valueAxis(range: [number, number], axis: Axis | undefined, from: number, to: number, zero: boolean, vertical: boolean) {
 	const size = Math.abs(to - from);
 	const log = !!axis?.log && range[0] > 0;
-	const count = Math.max(2, Math.floor(size / (vertical ? 42 : 56)));
+	const count = Math.max(2, Math.floor(size / (vertical ? (log ? 24 : 32) : 56)));
 	let [lo, hi] = range;
 	if (!log) {
 		if (zero) [lo, hi] = [Math.min(0, lo), Math.max(0, hi)];
@@ -188,6 +188,19 @@ export function frame(view: View, left: string[], options: { xLabel?: string; yL
 	const b = 8 + LINE + (options.sub ? 13 : 0) + (options.xLabel ? LINE + 2 : 0);
 	const r = options.right ?? 10;
 	return { l, t, w: Math.max(20, view.w - l - r), h: Math.max(20, view.h - t - b) };
+}
+
+/**
+ * Frame and value axis of a chart whose values go up. The labels' width needs the scale, and the scale the
+ * plot's height, which does not depend on the width.
+ */
+export function upright(view: View, chart: Chart, along: [number, number], range: [number, number], zero: boolean, axis: Axis | undefined = chart.y) {
+	const xLabel = label(chart.x?.label);
+	const yLabel = label(chart.y?.label);
+	const sub = chart.x?.t === 'time' && alongAxis(along, chart.x, 0, view.w - 50).ticks.some((t) => t.sub);
+	const rough = frame(view, [], { xLabel, yLabel, sub });
+	const y = valueAxis(range, axis, rough.t + rough.h, rough.t, zero, true);
+	return { f: frame(view, y.ticks.map((t) => t.text), { xLabel, yLabel, sub }), y, xLabel, yLabel };
 }
 
 export const xText = (v: number, axis: Axis | undefined, gran?: number): string =>

@@ -2,7 +2,7 @@
 
 import { num } from '../format';
 import { Chart } from '../wire';
-import { alongAxis, color, decode, drawTicks, Drawn, emptyText, extent, frame, label, nothing, shownSeries, valueAxis, View, xText } from './model';
+import { alongAxis, color, decode, drawTicks, Drawn, emptyText, extent, nothing, shownSeries, upright, View, xText } from './model';
 
 const MAX_SVG = 2000;
 const REACH = 20;
@@ -27,14 +27,9 @@ export function drawScatter(chart: Chart, view: View): Drawn {
 	const ys = dense ? dense.y : extent([(shown.length ? shown : points).map((p) => p.y)]);
 	if (!xs || !ys) return nothing(view, emptyText(chart));
 
-	const xLabel = label(chart.x?.label);
-	const yLabel = label(chart.y?.label);
-	const time = chart.x?.t === 'time';
-	const rough = frame(view, [], { xLabel, yLabel, sub: time });
-	const y = valueAxis(ys, chart.y, rough.t + rough.h, rough.t, false, true);
-	const f = frame(view, y.ticks.map((t) => t.text), { xLabel, yLabel, sub: time });
 	const room = (xs[1] - xs[0]) * 0.02;
 	const xr: [number, number] = view.zoom ?? (chart.x?.log && xs[0] > 0 ? [xs[0] / 1.1, xs[1] * 1.1] : [xs[0] - room, xs[1] + room]);
+	const { f, y, xLabel, yLabel } = upright(view, chart, xr, ys, false);
 	const x = alongAxis(xr, chart.x, f.l, f.l + f.w);
 	const placed = shown.map((p) => ({ ...p, px: x.scale(p.x), py: y.scale(p.y), r: p.r || (shown.length > 600 ? 2.2 : 3.2) }))
 		.sort((a, b) => a.px - b.px);
