@@ -13,6 +13,13 @@ export async function keep(t, app, name) {
 	await app.page.screenshot({ path: join(t.build, 'shots', `${name}.png`), clip: { x: 0, y: 0, width, height: Math.min(9000, height) }, fullPage: true });
 }
 
+/** What sticks out of the page to the right. */
+export const outside = (app) => app.frame.evaluate(() => {
+	const w = document.documentElement.clientWidth;
+	const wide = [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, .data, .tab-list, .code, .sr, svg') && e.getBoundingClientRect().right > w + 1);
+	return wide.slice(0, 3).map((e) => `${e.tagName}.${e.className} ${e.getBoundingClientRect().right}`);
+});
+
 export async function axe(t, app) {
 	await app.frame.evaluate(readFileSync(t.axe, 'utf8'));
 	const found = await app.frame.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
@@ -21,22 +28,18 @@ export async function axe(t, app) {
 
 const cases = {};
 for (const name of ['orders', 'kinds']) {
-	for (const theme of ['light', 'dark']) {
-		for (const width of [320, 760, 1280]) {
-			cases[`${name}, ${theme}, ${width} px: axe finds nothing, nothing sticks out`] = async (t) => {
-				const app = await start(t, name, { width, theme, height: 9000 });
-				await app.frame.waitForSelector('.plot svg');
-				await app.page.waitForTimeout(300);
-				const out = await app.frame.evaluate(() => {
-					const w = document.documentElement.clientWidth;
-					const wide = [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, .data, .tab-list, .code, .sr, svg') && e.getBoundingClientRect().right > w + 1);
-					return wide.slice(0, 3).map((e) => `${e.tagName}.${e.className} ${e.getBoundingClientRect().right}`);
-				});
+	for (const width of [320, 760, 1280]) {
+		cases[`${name}, ${width} px, light and dark: axe finds nothing, nothing sticks out`] = async (t) => {
+			const app = await start(t, name, { width, height: 9000 });
+			for (const theme of ['light', 'dark']) {
+				await app.context({ theme, displayMode: 'inline' });
+				await app.frame.waitForSelector(`[data-theme=${theme}] .plot svg`);
+				await until('all charts', () => app.frame.evaluate(() => [...document.querySelectorAll('.plot')].every((p) => p.childElementCount > 0)));
 				await keep(t, app, `${name}-${theme}-${width}`);
-				assert.deepEqual(out, []);
+				assert.deepEqual(await outside(app), []);
 				assert.deepEqual(await axe(t, app), []);
-			};
-		}
+			}
+		};
 	}
 }
 

@@ -2,6 +2,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { from, startHost } from './host.mjs';
 
@@ -33,31 +34,46 @@ lines.forEach((line, i) => {
 });
 if (!lines.some((l) => /^ok/.test(l))) say(false, 'unit tests run', run.stdout + run.stderr);
 
-// The App in Chromium.
+// The App in Chromium: one browser, several cases at a time, each in pages of its own.
+const AT_ONCE = Math.max(1, Math.min(4, Number(process.env.JOBS) || availableParallelism()));
 const html = readFileSync(htmlPath, 'utf8');
 const host = await startHost({ html, build, esbuild });
-const only = process.env.ONLY;
-for (const file of ['protocol', 'use', 'looks', 'real', 'product']) {
-	const { default: cases } = await import(`./${file}.mjs`);
-	for (const [name, test] of Object.entries(cases)) {
-		if (only && !name.includes(only)) continue;
-		const opened = [];
-		const open = async (o) => {
-			const app = await host.open(o);
-			opened.push(app);
-			return app;
-		};
-		try {
-			await test({ open, build, html, tests: join(dirname(ui), 'tests'), trees: join(build, 'trees'), axe: join(build, 'node_modules/axe-core/axe.min.js') });
-			const errors = opened.flatMap((a) => a.errors);
-			if (errors.length) throw new Error(`the console says: ${errors.join(' | ')}`);
-			say(true, name);
-		} catch (e) {
-			say(false, name, e.stack);
-		}
-		for (const app of opened) await app.close().catch(() => {});
-	}
+const waiting = [];
+const ends = [];
+for (const file of ['cases', 'product', 'real', 'protocol', 'use', 'looks']) {
+	const { default: cases, end } = await import(`./${file}.mjs`);
+	if (end) ends.push(end);
+	for (const [name, test] of Object.entries(cases)) waiting.push({ name, test });
 }
+
+async function one({ name, test }) {
+	const opened = [];
+	const open = async (o) => {
+		const app = await host.open(o);
+		opened.push(app);
+		return app;
+	};
+	const began = Date.now();
+	try {
+		await test({ open, build, html, tests: join(dirname(ui), 'tests'), trees: join(build, 'trees'), axe: join(build, 'node_modules/axe-core/axe.min.js') });
+		const errors = opened.flatMap((a) => a.errors);
+		if (errors.length) throw new Error(`the console says: ${errors.join(' | ')}`);
+		say(true, name);
+	} catch (e) {
+		say(false, name, e.stack);
+	}
+	times.push([Date.now() - began, name]);
+	for (const app of opened) await app.close().catch(() => {});
+}
+
+const only = process.env.ONLY;
+const queue = waiting.filter(({ name }) => !only || name.includes(only));
+const times = [];
+await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+	for (let next; (next = queue.shift()); ) await one(next);
+}));
+for (const end of ends) await end();
 await host.stop();
+for (const [ms, name] of times.sort((a, b) => b[0] - a[0]).slice(0, 10)) console.log(`# ${(ms / 1000).toFixed(1)} s: ${name}`);
 console.log(`1..${n}`);
 process.exit(0);

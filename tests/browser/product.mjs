@@ -1,5 +1,5 @@
 // The page with scb itself: what a host's client gets from `scb serve` goes to the App, and what the App
-// calls goes back, over stdio and HTTP, in both eras. The dashboards are those of examples/.
+// calls goes back. The dashboards are those of examples/; cases.mjs comes by stdio and HTTP, in both eras.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,51 +14,61 @@ import { until } from './protocol.mjs';
 const scb = process.env.SCB;
 const URI = 'ui://scb/dashboard.html';
 
-/** A server of the test's own: how to connect to it, and its end. */
-async function server(t, http) {
+/** A client of a server of its own, over stdio or HTTP, of one era; and the end of both. */
+export async function connect(t, http, mode) {
 	const home = mkdtempSync(join(tmpdir(), 'scb-browser-'));
 	mkdirSync(join(home, 'run'), { mode: 0o700 });
 	const env = { PATH: '/usr/bin:/bin', HOME: home, LANG: 'C.UTF-8', XDG_RUNTIME_DIR: join(home, 'run'), BROKER_PROVIDER: 'bubblewrap' };
 	const args = ['serve', '--state', join(home, 'state'), '--mount', `data=${join(t.tests, '../examples/data')}`];
-	if (!http) {
-		return {
-			transport: new StdioClientTransport({ command: scb, args: [...args, '--solo'], env, stderr: 'ignore' }),
-			end: () => rmSync(home, { recursive: true, force: true }),
-		};
-	}
-	const child = spawn(scb, [...args, '--http', '127.0.0.1:0'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
-	const url = await new Promise((resolve, reject) => {
-		let said = '';
-		child.stderr.on('data', (d) => {
-			said += d;
-			const found = /http:\/\/\S+\/mcp/.exec(said);
-			if (found) resolve(new globalThis.URL(found[0]));
-		});
-		child.on('exit', () => reject(new Error(said)));
-	});
-	const token = readFileSync(join(home, 'state', 'http-token'), 'utf8').trim();
-	return {
-		transport: new StreamableHTTPClientTransport(url, { requestInit: { headers: { Authorization: `Bearer ${token}` } } }),
-		end: () => new Promise((resolve) => {
-			child.on('exit', () => {
-				rmSync(home, { recursive: true, force: true });
-				resolve();
+	const child = http ? spawn(scb, [...args, '--http', '127.0.0.1:0'], { env, stdio: ['ignore', 'ignore', 'pipe'] }) : null;
+	let transport;
+	if (child) {
+		const url = await new Promise((resolve, reject) => {
+			let said = '';
+			child.stderr.on('data', (d) => {
+				said += d;
+				const found = /http:\/\/\S+\/mcp/.exec(said);
+				if (found) resolve(new globalThis.URL(found[0]));
 			});
-			child.kill('SIGTERM');
-		}),
-	};
-}
-
-async function withClient(t, http, mode, use) {
-	const s = await server(t, http);
+			child.on('exit', () => reject(new Error(said)));
+		});
+		const token = readFileSync(join(home, 'state', 'http-token'), 'utf8').trim();
+		transport = new StreamableHTTPClientTransport(url, { requestInit: { headers: { Authorization: `Bearer ${token}` } } });
+	} else {
+		transport = new StdioClientTransport({ command: scb, args: [...args, '--solo'], env, stderr: 'ignore' });
+	}
 	const capabilities = { extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } } };
 	const client = new Client({ name: 'scb-browser', version: '1' }, { capabilities, versionNegotiation: { mode } });
+	const end = async () => {
+		await client.close().catch(() => {});
+		if (child) {
+			const gone = new Promise((resolve) => child.on('exit', resolve));
+			child.kill('SIGTERM');
+			await gone;
+		}
+		rmSync(home, { recursive: true, force: true });
+	};
 	try {
-		await client.connect(s.transport, { timeout: 20000 });
+		await client.connect(transport, { timeout: 60000 });
+	} catch (e) {
+		await end();
+		throw e;
+	}
+	return { client, end };
+}
+
+/** The ways in which a host's client may be connected. */
+export const WAYS = [
+	['stdio, legacy', false, 'legacy'], ['stdio, 2026-07-28', false, { pin: '2026-07-28' }],
+	['HTTP, legacy', true, 'legacy'], ['HTTP, 2026-07-28', true, { pin: '2026-07-28' }],
+];
+
+async function withClient(t, http, mode, use) {
+	const { client, end } = await connect(t, http, mode);
+	try {
 		await use(client);
 	} finally {
-		await client.close().catch(() => {});
-		await s.end();
+		await end();
 	}
 }
 
@@ -105,21 +115,15 @@ async function strikes(t, client) {
 }
 
 const cases = {};
-for (const [how, http, mode] of [['stdio, legacy', false, 'legacy'], ['stdio, 2026-07-28', false, { pin: '2026-07-28' }],
-	['HTTP, legacy', true, 'legacy'], ['HTTP, 2026-07-28', true, { pin: '2026-07-28' }]]) {
-	cases[`scb over ${how}: a dashboard of real data, moved and sorted`] = (t) => withClient(t, http, mode, async (client) => {
-		const { app } = await strikes(t, client);
-		if (how !== 'HTTP, 2026-07-28') return;
-		await app.page.waitForTimeout(300);
-		await keep(t, app, 'product-strikes-light-1280');
-		assert.deepEqual(await axe(t, app), []);
-	});
-}
+cases['scb over HTTP: a dashboard of real data, moved and sorted'] = (t) => withClient(t, true, { pin: '2026-07-28' }, async (client) => {
+	const { app } = await strikes(t, client);
+	await keep(t, app, 'product-strikes-light-1280');
+	assert.deepEqual(await axe(t, app), []);
+});
 for (const name of ['year', 'costs']) {
 	cases[`scb: ${name}.py, at 760 px in the dark`] = (t) => withClient(t, false, 'legacy', async (client) => {
 		const app = await show(t, client, `${name}.py`, { width: 760, height: 1800, theme: 'dark' });
 		await until('charts', async () => (await app.frame.locator('.plot svg, .plot canvas').count()) >= 2);
-		await app.page.waitForTimeout(300);
 		await keep(t, app, `product-${name}-dark-760`);
 		assert.deepEqual(await axe(t, app), []);
 	});

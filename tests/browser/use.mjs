@@ -1,6 +1,7 @@
 // What a person does: controls of every kind, charts, tables, the keyboard alone.
 
 import assert from 'node:assert/strict';
+import { outside } from './looks.mjs';
 import { start, until } from './protocol.mjs';
 
 const last = (app, type) => app.calls.map((c) => c.arguments.event).filter((e) => e?.type === type).at(-1);
@@ -239,10 +240,30 @@ export default {
 		await app.frame.getByRole('button', { name: 'Excel' }).click();
 		await until('export', () => last(app, 'export')?.format === 'xlsx');
 		await until('saved', async () => (await app.log()).some(([n, p]) => n === 'download-file' && p.contents[0].uri === 'scb://outputs/1'));
-		const none = await start(t, 'orders', { width: 1280, height: 2200, caps: { serverTools: {} } });
-		await table(none).getByRole('button', { name: 'Save all rows as a file' }).click();
-		await none.frame.getByRole('button', { name: 'CSV' }).click();
-		await until('where it is', async () => (await table(none).textContent()).includes('out.csv is among'));
+		await until('said', async () => (await table(app).locator('.saved').textContent()).includes('Saved out.xlsx'));
+		await table(app).locator('.saved').getByRole('button', { name: 'Close' }).click();
+		assert.equal(await table(app).locator('.saved').count(), 0);
+	},
+	'a saved file: by link where the host saves none, else where it is; why not': async (t) => {
+		const csv = async (caps, made) => {
+			const app = await start(t, 'orders', { width: 320, height: 2600, caps: { serverTools: {}, ...caps } });
+			const answer = app.page.answer;
+			app.page.answer = (p) => (p.arguments.event.type === 'export' ? made : answer(p));
+			await table(app).getByRole('button', { name: 'Save all rows as a file' }).click();
+			await app.frame.getByRole('button', { name: 'CSV' }).click();
+			await table(app).locator('.saved').waitFor();
+			assert.deepEqual(await outside(app), []);
+			return [await table(app).locator('.saved > span').first().textContent(), await app.log()];
+		};
+		const file = { uri: 'scb://outputs/1', name: 'orders.csv', path: '/home/ada/.local/share/scb/outputs/s-1/exports/orders.csv', mimeType: 'text/csv' };
+		const made = (more) => ({ content: [], structuredContent: { v: 1, id: 'd-orders00000000000000', seq: 1, set: {}, export: { ...file, ...more } } });
+		const [said] = await csv({}, made());
+		assert.equal(said, `orders.csv is saved as ${file.path}`);
+		const [opened, log] = await csv({ openLinks: {} }, made({ link: 'http://127.0.0.1:8000/o/1' }));
+		assert.equal(opened, 'Opened orders.csv');
+		assert.ok(log.some(([n, p]) => n === 'open-link' && p.url === 'http://127.0.0.1:8000/o/1'));
+		const [refused] = await csv({ downloadFile: {} }, { isError: true, content: [{ type: 'text', text: 'The policy does not let files out.' }] });
+		assert.equal(refused, 'The policy does not let files out.');
 	},
 	'after new data a table stays where the person was': async (t) => {
 		const app = await start(t, 'orders', { width: 1280, height: 2200 });
