@@ -317,30 +317,47 @@ static bool find_package(const struct exec_status *s, char *ret_name, size_t siz
 	return ret_name[0];
 }
 
-void remedy_missing(const struct exec_status *s, struct buf *out)
+/* Who can put it there, and how. module: of Python, "" where its name is not known; NULL: none. */
+static void print_who_installs(
+	const char *module, const struct render_context *ctx, struct buf *out)
 {
-	static const char nothing_installs[] =
-		"nothing can be installed from inside (this sandbox has no network; what there is "
-		"is what the host has under /usr)";
+	PUT("Do without it, or ask the person ");
+	if (ctx->image)
+		PUT("for an image that has it");
+	else
+		PUT("to install it on the host");
+	if (!module)
+		return;
+	PUT(ctx->image ? " (Debian's package " : " (sudo apt install ");
+	if (module[0])
+		print_package(module, out);
+	else
+		PUT("python3-NAME");
+	PUT(")");
+}
+
+void remedy_missing(const struct exec_status *s, const struct render_context *ctx, struct buf *out)
+{
 	char name[64];
+	bool package, pip, program;
 	if (s->state != JOB_DONE || !failed(s))
 		return;
-	if (find_package(s, name, sizeof(name))) {
-		PUT("The output looks as if the Python package %s were missing: %s. Do without it, "
-		    "or ask the person to install it on the host (sudo apt install ",
-			name, nothing_installs);
-		print_package(name, out);
-		PUT(") and run this again.");
-	} else if (output_says(&s->err, "externally-managed-environment") ||
-		   output_says(&s->out, "externally-managed-environment")) {
-		PUT("The output looks as if pip was to install something: %s. Do without it, or "
-		    "ask "
-		    "the person to install it on the host (sudo apt install python3-NAME).",
-			nothing_installs);
-	} else if (output_says(&s->err, "command not found") ||
-		   (s->exit_code == 127 && output_says(&s->err, ": not found"))) {
-		PUT("The output looks as if a program were missing: %s. Do without it, or ask the "
-		    "person to install it on the host.",
-			nothing_installs);
-	}
+	package = find_package(s, name, sizeof(name));
+	pip = !package && (output_says(&s->err, "externally-managed-environment") ||
+				  output_says(&s->out, "externally-managed-environment"));
+	program = output_says(&s->err, "command not found") ||
+		  (s->exit_code == 127 && output_says(&s->err, ": not found"));
+	if (package)
+		PUT("The output looks as if the Python package %s were missing", name);
+	else if (pip)
+		PUT("The output looks as if pip was to install something");
+	else if (program)
+		PUT("The output looks as if a program were missing");
+	else
+		return;
+	PUT(": nothing can be installed from inside (this sandbox has no network; what there is "
+	    "is what the %s). ",
+		ctx->image ? "image has" : "host has under /usr");
+	print_who_installs(package || pip ? name : NULL, ctx, out);
+	PUT("%s.", package ? " and run this again" : "");
 }

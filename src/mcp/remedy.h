@@ -14,4 +14,4 @@ bool remedy_wants_network(const struct exec_status *s);
 extern const char remedy_no_network[];
 /* Where it looks as if a module, package or program was missing: a sentence on what to do about
  * it; appended. Inferred from what was printed, and said so. */
-void remedy_missing(const struct exec_status *s, struct buf *out);
+void remedy_missing(const struct exec_status *s, const struct render_context *ctx, struct buf *out);

@@ -337,7 +337,8 @@ static void render_error(const struct exec_status *s, const struct render_contex
 
 /* ---- the whole ---- */
 
-static json_t *render_notes(const struct exec_status *s, struct buf *text)
+static json_t *render_notes(
+	const struct exec_status *s, const struct render_context *ctx, struct buf *text)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < s->n_notes; i++) {
@@ -351,7 +352,7 @@ static json_t *render_notes(const struct exec_status *s, struct buf *text)
 				"the interpreter had ended before, so this ran in a new one: the "
 				"state was lost, variables and imports must be made again"));
 	_cleanup_buf_ struct buf missing = BUF_INIT(1024);
-	remedy_missing(s, &missing);
+	remedy_missing(s, ctx, &missing);
 	if (missing.len > 0) /* pip's failure names the network too */
 		json_array_append_new(list, jsonrpc_text_n(missing.data, missing.len));
 	else if (remedy_wants_network(s))
@@ -378,7 +379,7 @@ static void render_exit(const struct exec_status *s, const struct render_context
 	}
 	set_text(exit, "evidence", exec_evidence_name(s->evidence));
 
-	json_t *notes = render_notes(s, text);
+	json_t *notes = render_notes(s, ctx, text);
 	if (json_array_size(notes) > 0)
 		json_object_set(exit, "notes", notes);
 	json_decref(notes);

@@ -13,6 +13,7 @@ struct render_context {
 	const struct policy_limits *limits;
 	uint64_t timeout_us;               /* that the job was started with; 0: not known here */
 	uint64_t waited_us;                /* for "still running after …" */
+	bool image;                        /* the sandbox has an image's programs, not the host's */
 	const struct redacting *redacting; /* NULL: nothing is masked */
 };
 

@@ -75,6 +75,8 @@ static void answer_status(struct call *c, struct exec_status *status)
 				     : policy_limits(c->policy, c->principal),
 		.timeout_us = r->timeout_us,
 		.waited_us = r->wait_us,
+		.image = c->session && (session_profile(c->session)->root ||
+					       session_provider(c->session)->own_image),
 		.redacting = &redacting,
 	};
 	render_status(status, &ctx, &c->text, c->structured, c->blocks);

@@ -566,6 +566,7 @@ static int probe(struct provider_probe *ret, struct err *err)
 
 const struct provider provider_docker = {
 	.name = "docker",
+	.own_image = true,
 	.await = docker_await,
 	.probe = probe,
 	.create = create,

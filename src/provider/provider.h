@@ -92,6 +92,7 @@ struct provider_wait {
 
 struct provider {
 	const char *name;
+	bool own_image; /* its sandboxes have an image's system, never this host's */
 	/* An optional ability; NULL: nothing has to be asked. What provider_select(), create() and
 	 * capabilities() go by may have to be asked of an engine, which takes time. False: it is
 	 * known, or known not to be had. True: done is called from the loop, once, within 5 s. */

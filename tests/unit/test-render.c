@@ -255,13 +255,21 @@ static void missing_packages_are_named(void **state)
 		print(&s.err, cases[i].says, strlen(cases[i].says));
 		const struct render_context ctx = {.limits = policy_limits(policy, NULL)};
 		_cleanup_buf_ struct buf said = BUF_INIT(KIB);
-		remedy_missing(&s, &said);
+		remedy_missing(&s, &ctx, &said);
 		remedy_advice(&s, &ctx, &said);
 		assert_int_equal(buf_append(&said, "", 1), 0);
 		has((const char *)said.data, cases[i].remedy);
+		/* An image is nobody's host. */
+		const struct render_context inside = {.limits = ctx.limits, .image = true};
+		_cleanup_buf_ struct buf image = BUF_INIT(KIB);
+		remedy_missing(&s, &inside, &image);
+		assert_int_equal(buf_append(&image, "", 1), 0);
+		assert_null(strstr((const char *)image.data, "the host"));
+		assert_null(strstr((const char *)image.data, "sudo"));
+		assert_int_equal(strstr((const char *)image.data, "image") != NULL, image.len > 1);
 		s.exit_code = 0; /* a log that quotes it */
 		_cleanup_buf_ struct buf quiet = BUF_INIT(KIB);
-		remedy_missing(&s, &quiet);
+		remedy_missing(&s, &ctx, &quiet);
 		remedy_advice(&s, &ctx, &quiet);
 		assert_int_equal(quiet.len, 0);
 		free_output(&s);
