@@ -5,6 +5,7 @@ Told by the environment (tests/e2e/meson.build):
   SCB_PROVIDER  bubblewrap | local
   SCB_MODE      root: the broker is root          user: it is an ordinary user
   SCB_MANAGER   the folder of a systemd that gives brokers their scope (tests/guest); else there is none
+  SCB_IMAGE     a NAME.tar (sandbox-image/build): every sandbox has its system instead of the host's
   SCB_SLOW      how many times slower the machine is than most; times are allowed in proportion
 
 A test that is started as an ordinary user runs the root mode through `sudo -n`, where that works;
@@ -33,6 +34,7 @@ BUILD = os.path.abspath(os.environ.get("SCB_BUILD", "build"))
 PROVIDER = os.environ.get("SCB_PROVIDER", "bubblewrap")
 MODE = os.environ.get("SCB_MODE", "root" if os.geteuid() == 0 else "user")
 MANAGER = os.environ.get("SCB_MANAGER")
+IMAGE = os.environ.get("SCB_IMAGE")
 SANITIZED = bool(os.environ.get("SCB_SANITIZED"))
 CANARY = "scb-canary-7f3a9c"
 VERSION = subprocess.run([os.path.join(BUILD, "scb"), "--version"], capture_output=True, text=True).stdout[4:].strip()
@@ -71,6 +73,27 @@ def _free_uid():
     raise RuntimeError("no free uid")
 
 
+_images = {}  # by uid: where SCB_IMAGE is unpacked, and its name
+
+
+def _image(place):
+    """Unpacked once for each user by `scb image import`: its environment."""
+    if not IMAGE:
+        return {}
+    if not os.path.exists(IMAGE):
+        tap.skip_all(f"there is no {IMAGE} (sandbox-image/build makes one)")
+    if place.uid not in _images:
+        data = tempfile.mkdtemp(prefix="scb-e2e-image-", dir="/var/tmp")
+        atexit.register(shutil.rmtree, data, True)
+        os.chown(data, place.uid, place.uid)
+        done = subprocess.run(place.command("image", "import", IMAGE), cwd="/", capture_output=True, text=True,
+                              env={"XDG_DATA_HOME": data, "HOME": data})
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        _images[place.uid] = {"XDG_DATA_HOME": data, "BROKER_IMAGE": done.stdout.split()[0]}
+    return _images[place.uid]
+
+
 class Place:
     """Programs, HOME and the XDG folders of one broker's user. Removed at the end."""
 
@@ -95,6 +118,7 @@ class Place:
         self.home = self.folder("home")
         self.state = self.folder("home", "state")
         self.run = self.folder("run")
+        self.image = _image(self)
         if MANAGER:
             os.symlink(MANAGER, os.path.join(self.run, "systemd"))
         atexit.register(shutil.rmtree, self.top, True)
@@ -118,7 +142,7 @@ class Place:
     def environment(self, **more):
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.home,
                "LANG": "C.UTF-8", "XDG_STATE_HOME": self.state, "XDG_RUNTIME_DIR": self.run,
-               "BROKER_PROVIDER": PROVIDER, "SCB_TEST_SECRET": CANARY}
+               "BROKER_PROVIDER": PROVIDER, "SCB_TEST_SECRET": CANARY, **self.image}
         for name, value in os.environ.items():
             if name.endswith("SAN_OPTIONS"):
                 env[name] = value

@@ -547,7 +547,8 @@ for fd in os.listdir("/proc/self/fd"):
         r = self.py("import no_such_module_here")
         self.assertIn("python3-no-such-module-here", r.text)
         self.assertIn("python3-no-such-module-here", " ".join(r.exit["notes"]))
-        self.assertIn("on the host", self.sh("no-such-program-here").text)
+        who = "an image that has it" if harness.IMAGE else "on the host"
+        self.assertIn(who, self.sh("no-such-program-here").text)
         r = self.py("from IPython.display import HTML\nHTML('<b>x</b>')")
         if not r.error:
             self.assertIn("(HTML, 8 bytes, in structured content)", r.text)
