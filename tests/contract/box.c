@@ -81,6 +81,7 @@ void box_init(struct box *b, struct box_host *h)
 		.cpus = 2,
 		.pids_max = 64,
 		.key = b->key,
+		.root = getenv("SCB_ROOT"),
 	};
 	id_random(b->key, sizeof(b->key));
 }

@@ -47,7 +47,8 @@ bool box_host_done(struct box_host *h);
 bool box_is_ours(const char *name);
 void box_note(const char *id);
 
-/* Small: 256 MiB, 64 processes, 64/32/16 MiB of tmpfs. */
+/* Small: 256 MiB, 64 processes, 64/32/16 MiB of tmpfs; the system in SCB_ROOT, where that is set.
+ */
 void box_init(struct box *b, struct box_host *h);
 int box_create(struct box *b, const struct provider *p, struct err *err);
 /* create, then waits for the hello. */
