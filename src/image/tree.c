@@ -153,7 +153,9 @@ int tree_verify(int root, const struct manifest *m, void (*fn)(void *user, const
 		if (!v->seen[i])
 			wrong(v, m->entries[i].path, "is missing");
 	if (r == 0 && v->faults)
-		r = err_set(err, ERR_CONFLICT, EBADMSG, "%zu entries are not as the manifest says",
+		r = err_set(err, ERR_CONFLICT, EBADMSG,
+			"%zu entries are not as the manifest says: remove its folder and import "
+			"the archive again",
 			v->faults);
 	free(v->seen);
 	free(v);

@@ -112,8 +112,9 @@ class Place:
             os.mkdir(self.bin)
             for name in ("scb", "scb-agent"):
                 shutil.copy2(os.path.join(BUILD, name), self.bin)
-            shutil.copytree(os.path.join(BUILD, "kernels"), os.path.join(self.bin, "kernels"),
-                            ignore=shutil.ignore_patterns("meson*", "*.p"))
+            for name in ("kernels", "sandbox-image"):
+                shutil.copytree(os.path.join(BUILD, name), os.path.join(self.bin, name),
+                                ignore=shutil.ignore_patterns("meson*", "*.p"))
             subprocess.run(["chmod", "-R", "a+rX", self.bin], check=True)
         self.home = self.folder("home")
         self.state = self.folder("home", "state")
