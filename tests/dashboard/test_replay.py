@@ -232,6 +232,23 @@ st.metric("t", text)
 }
 
 
+NEEDED_AGAIN = """
+items = [0]
+items.append(1)
+st.metric("m", f"{items} {k}")
+items.append(2)
+st.metric("n", str(items))
+"""
+REACHED = """
+@st.cache_resource
+def one():
+    return {"a": 0}
+box = one()
+box["a"] = k
+st.metric("m", str(box))
+"""
+
+
 class Scripts(unittest.TestCase):
     """The kinds of script of the specification."""
 
@@ -281,6 +298,32 @@ class Mutants(unittest.TestCase):
 
     def test_without_versions(self):
         self._caught("versions")
+
+    def _shown(self, code, *off):
+        """What two moves show with these rules off."""
+        for rule in off:
+            setattr(Switches, rule, False)
+        try:
+            board, shown = oracle.Board(HEAD + code), []
+            for value in (5, 7):
+                board.set(k=value)
+                shown.append(board.metric("m"))
+            return shown
+        finally:
+            for rule in off:
+                setattr(Switches, rule, True)
+
+    def _cut_off(self, rule, code, right):
+        """The rule keeps it right, and where it fails, a check when a unit is about to run."""
+        self.assertEqual(right, self._shown(code))
+        self.assertEqual(right, self._shown(code, rule))
+        self.assertNotEqual(right, self._shown(code, rule, "checked"))
+
+    def test_cut_off_of_what_is_needed_again(self):
+        self._cut_off("cut_off_needed", NEEDED_AGAIN, ["[0, 1] 5", "[0, 1] 7"])
+
+    def test_cut_off_of_what_reaches_changed_objects(self):
+        self._cut_off("cut_off_objects", REACHED, ["{'a': 5}", "{'a': 7}"])
 
     def test_without_verification(self):
         Switches.verify = False

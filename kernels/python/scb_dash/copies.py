@@ -38,7 +38,7 @@ class Copies:
 
     def _check_old(self, i, plan, print_, segment, readers, fresh):
         """Does the unit reach an object that a later unit has changed, which nobody took back?"""
-        if fresh or not Switches.backward:
+        if fresh or not Switches.backward or not Switches.checked:
             return
         later = set()
         for unit in self.script.units[i:]:

@@ -310,12 +310,16 @@ class Engine(Copies, Running):
                         names |= gone
                         ids |= changed
                 record = self.records.get(unit.uid)
-                touched = record is None or record.foot & names or meets(record.ids, ids) or (
-                    modules and record.modules & modules) or (files and record.reads_files) or (
-                    record.opaque and (names or ids))
-                if touched and i not in plan.dirty:
+                named = record is None or record.foot & names or (
+                    modules and record.modules & modules) or (files and record.reads_files)
+                reached = record is not None and (
+                    meets(record.ids, ids) or (record.opaque and (names or ids)))
+                if (named or reached) and i not in plan.dirty:
                     raise Surprise(i)
-                if i in plan.dirty and (touched or i in plan.init or i in plan.forced or not Switches.cut_off):
+                if i in plan.dirty and (
+                    named or (reached and Switches.cut_off_objects) or i in plan.init
+                    or (i in plan.forced and Switches.cut_off_needed) or not Switches.cut_off
+                ):
                     self._at = i
                     old = record
                     rewound = plan.restores.get(i, {})

@@ -15,6 +15,9 @@ class Switches:
     mutations = True
     versions = True
     cut_off = True
+    cut_off_needed = True  # what is needed again as it was is not cut off
+    cut_off_objects = True  # … nor what reaches an object that was changed
+    checked = True  # a unit about to run is asked whether it sees objects as they were
     verify = True
 
 
