@@ -51,7 +51,7 @@ def load(name):
 
 def warm_up(kernel):
     """Loads and uses what most cells use, so that no kernel has to."""
-    for name in LIBRARIES + IPYTHON:
+    for name in LIBRARIES + IPYTHON + ("scb_dash.service",):
         load(name)
     forked.touch()
     forked.rehearse_cells(kernel)
@@ -102,8 +102,8 @@ class Fingerprint:
         top = [module for name, module in list(sys.modules.items()) if "." not in name]
         paths = {sys.executable, *sys.path}
         paths.update(getattr(module, "__file__", None) for module in top)
-        own = os.path.join(here, "scb_kernel")
-        paths.update(os.path.join(own, name) for name in os.listdir(own))
+        for own in (os.path.join(here, "scb_kernel"), os.path.join(here, "scb_dash")):
+            paths.update(os.path.join(own, name) for name in os.listdir(own))
         self._stats = {path: self._stat(path) for path in paths if path}
 
     @staticmethod

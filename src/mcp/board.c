@@ -246,14 +246,15 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 	board_fn answered)
 {
 	static const char *const moves[] = {"set", "click", "submit", "rerun", NULL};
-	static const char *const looks[] = {"table", "zoom", "image", "export", NULL};
+	static const char *const looks[] = {
+		"table", "zoom", "options", "image", "export", NULL};
 	const char *type = json_string_value(json_object_get(event, "type"));
 	json_int_t given = json_integer_value(json_object_get(event, "seq"));
 	uint64_t seq = given > 0 ? (uint64_t)given : 0;
 	if (!type) {
 		call_failf(c, ERR_INVALID_ARGUMENT,
 			"argument \"event\" needs a \"type\": set, click, submit, table, zoom, "
-			"image, open, poll, cancel, export or rerun");
+			"options, image, open, poll, cancel, export or rerun");
 	} else if (strcmp(type, "poll") == 0) {
 		double s = json_number_value(json_object_get(event, "wait_s"));
 		s = MIN(MAX(s, 0), POLL_MAX_S);

@@ -189,6 +189,18 @@ if __name__ == "__main__":
         self.assertEqual(b.metric("m"), "a")
         self.assertTrue(any("no longer among" in note for note in b.tree["notes"]))
 
+    def test_very_many_options_are_searched(self):
+        b = Board(ST + "many = [f'Item {i}' for i in range(5000)]\nst.metric('one', st.selectbox('One', many))\n"
+                  "st.metric('some', len(st.multiselect('Some', many)))")
+        node = b.nodes("select")[0]
+        self.assertEqual((len(node["options"]), node["total"]), (1000, 5000))
+        found = b.page("options", id=node["id"], search="item 4999")["set"][node["id"]]
+        self.assertEqual((found["options"], found["found"]), (["Item 4999"], 1))
+        found = b.page("options", id=b.nodes("multiselect")[0]["id"], search="item 3")["set"].popitem()[1]
+        self.assertEqual((len(found["options"]), found["found"]), (1000, 1111))
+        b.set(One="Item 4999", Some=["Item 4000", "Item 2"])
+        self.assertEqual((b.metric("one"), b.metric("some")), ("Item 4999", 2))
+
     def test_a_value_outside_its_range(self):
         b = Board("import streamlit as st\ntop = st.slider('top', 1, 9, 9)\ny = st.slider('y', 0, top, 8)\nst.metric('m', y)")
         b.set(top=3)

@@ -253,6 +253,35 @@ class Dashboard(unittest.TestCase):
 
     # -- what outlives what
 
+    def test_forked_kernel(self):
+        """a dashboard stays with its kernel: a fork of that has the variables, and moves nothing"""
+        self.show()
+        self.move(Count=20)
+        twin = self.c.tool("session", action="fork", session=self.session).data
+        twin = twin.get("kernel") or twin["kernels"][-1]["name"]
+
+        def there(code):
+            return self.c.tool("run_code", session=self.session, kernel=twin, code=code).results[0]["mime"]["text/plain"]
+        self.assertEqual("(20, 190)", there("n, sum(values)"))
+        self.move(Count=5)
+        self.assertEqual({"Count": 5, "Kind": "sum", "Result": 10}, self.opened())
+        self.assertEqual("(20, 'x')", there("n, open('loads').read()"))
+        there("n = 1; n")
+        self.move(Kind="mean")
+        self.assertEqual({"Count": 5, "Kind": "mean", "Result": 2}, self.opened())
+
+    def test_restarted_kernel(self):
+        """a kernel that was restarted knows no dashboard, and says what to do"""
+        self.show()
+        self.c.tool("session", action="restart", session=self.session)
+        r = self.c.tool("dashboard_event", dashboard=self.board, event={"type": "set", "seq": 7, "values": {"Count": 5}})
+        if not r.is_error:  # the new kernel is not there yet
+            r = self.c.tool("dashboard_event", dashboard=self.board, event={"type": "poll", "seq": 7, "wait_s": 20})
+        self.assertTrue(r.is_error and "run its code again" in r.text, str(r))
+        r = self.c.tool("data_dashboard", dashboard=self.board, code=CODE)
+        self.assertEqual((False, self.board), (r.is_error, r.data["dashboard"]))
+        self.assertEqual({"Count": 10, "Kind": "sum", "Result": 45}, self.opened())
+
     def test_broker_killed(self):
         self.show()
         self.move(Count=20)

@@ -97,6 +97,12 @@ class Forked(harness.Case):
         forked, plain = self.both(code)
         self.assertEqual(plain, forked)
 
+    def test_dashboards(self):
+        """what dashboards need is loaded, and found where the sandbox has it"""
+        loaded = self.ask("(lambda m: ['scb_dash.service' in m, m['scb_dash'].__path__])(__import__('sys').modules)",
+                          session=self.forked())
+        self.assertEqual([True, ["/.scb/kernels/python/scb_dash"]], loaded)
+
     def test_exe(self):
         """/proc/self/exe cannot be written"""
         r = self.py("""

@@ -2,9 +2,11 @@
 
 import { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { app } from './context';
 import type { FieldProps } from './controls';
 import { dateFormat, num } from './format';
 import { Icon } from './icons';
+import { readAnswer } from './state';
 
 const MAX_SHOWN = 200;
 
@@ -60,6 +62,26 @@ export function Panel({ id, text, icon, disabled, labelledby, children }: PanelP
 
 const match = (list: string[], q: string) => (q ? list.filter((o) => o.toLowerCase().includes(q.toLowerCase())) : list);
 
+/** The options in which the text stands: of a control that has more than it was sent, asked for. */
+function useFound(node: FieldProps['node'], list: string[], q: string): string[] {
+	const [far, setFar] = useState<{ q: string; list: string[] } | null>(null);
+	const more = Number(node.total) > list.length;
+	useEffect(() => {
+		if (!more || !q) return;
+		const timer = setTimeout(async () => {
+			try {
+				const { patch } = readAnswer(await app.session.fetchRaw({ type: 'options', id: node.id, search: q }));
+				const found = patch?.set?.[node.id]?.options;
+				if (Array.isArray(found)) setFar({ q, list: found.map(String) });
+			} catch {
+				// those that were sent are searched
+			}
+		}, 250);
+		return () => clearTimeout(timer);
+	}, [q, more]);
+	return more && q && far?.q === q ? far.list : match(list, q);
+}
+
 function SearchBox({ q, setQ }: { q: string; setQ(q: string): void }) {
 	return <span class="find"><Icon name="search" /><input type="search" aria-label="Search the options" placeholder="Search" value={q} onInput={(e) => setQ(e.currentTarget.value)} /></span>;
 }
@@ -69,7 +91,8 @@ export function MultiSelect(p: FieldProps<string[]>) {
 	const on = Array.isArray(p.value) ? p.value.map(String) : [];
 	const text = !list.length ? 'No options' : on.length === 0 ? p.node.placeholder || 'None' : on.length === list.length ? 'All' : on.length <= 2 ? on.join(', ') : `${num(on.length)} of ${num(list.length)}`;
 	const [q, setQ] = useState('');
-	const found = match(list, q);
+	const found = useFound(p.node, list, q);
+	const all = !(Number(p.node.total) > list.length);
 	return (
 		<Panel id={p.id} text={text} disabled={p.node.disabled || !list.length} labelledby={`${p.id}-l`}>
 			{() => (
@@ -77,13 +100,13 @@ export function MultiSelect(p: FieldProps<string[]>) {
 					{list.length > 12 && <SearchBox q={q} setQ={setQ} />}
 					<div class="picks" role="group" aria-labelledby={`${p.id}-l`}>
 						{found.slice(0, MAX_SHOWN).map((o) => (
-							<label><input type="checkbox" checked={on.includes(o)} onChange={() => p.set(on.includes(o) ? on.filter((x) => x !== o) : list.filter((x) => x === o || on.includes(x)))} /><span class="cut">{o}</span></label>
+							<label><input type="checkbox" checked={on.includes(o)} onChange={() => p.set(on.includes(o) ? on.filter((x) => x !== o) : all ? list.filter((x) => x === o || on.includes(x)) : [...on, o])} /><span class="cut">{o}</span></label>
 						))}
 						{found.length > MAX_SHOWN && <p class="muted">{num(found.length - MAX_SHOWN)} more: search</p>}
 						{!found.length && <p class="muted">Nothing found</p>}
 					</div>
 					<div class="panel-foot">
-						<button type="button" class="link" onClick={() => p.set(list)}>All</button>
+						{all && <button type="button" class="link" onClick={() => p.set(list)}>All</button>}
 						<button type="button" class="link" onClick={() => p.set([])}>None</button>
 					</div>
 				</>
@@ -94,7 +117,7 @@ export function MultiSelect(p: FieldProps<string[]>) {
 
 export function SearchSelect(p: FieldProps<string | null> & { list: string[] }) {
 	const [q, setQ] = useState('');
-	const found = match(p.list, q);
+	const found = useFound(p.node, p.list, q);
 	return (
 		<Panel id={p.id} text={p.value ?? p.node.placeholder ?? 'Choose…'} disabled={p.node.disabled}>
 			{(close) => (

@@ -133,6 +133,8 @@ export interface Control extends NodeBase {
 	help?: string;
 	disabled?: boolean;
 	placeholder?: string;
+	/** How many options there are, where that is more than were sent. */
+	total?: number;
 	form?: string;
 	/** Of a button: hands its form over. */
 	submit?: boolean;

@@ -33,13 +33,16 @@ class ControlFunctions:
         if index is not None and not -len(values) <= index < len(values):
             raise Teach(f"{t} {label!r}: index {index} is outside the {len(values)} options")
         default = None if index is None else labels[index]
-        return self._control(t, label, key, default, controls.choice(values, labels), rest,
-                             options=self._shortened(labels), help=help)
+        return self._choice(t, label, key, default, controls.choice(values, labels), labels, help, rest)
 
-    def _shortened(self, labels):
-        if len(labels) > controls.OPTIONS_MAX:
-            self.board.note(f"{len(labels)} options: the first {controls.OPTIONS_MAX} are listed.")
-        return labels[: controls.OPTIONS_MAX]
+    def _choice(self, t, label, key, default, accept, labels, help, rest):
+        """A control with options. Of very many the first are sent; the rest is searched here."""
+        more = len(labels) if len(labels) > controls.OPTIONS_MAX else None
+        value = self._control(t, label, key, default, accept, rest, options=labels[: controls.OPTIONS_MAX],
+                              total=more, help=help)
+        if more:
+            self.board.shown.options[self.board.shown.controls[-1]] = labels
+        return value
 
     def selectbox(self, label, options=(), index=0, format_func=None, key=None, help=None, **rest):
         """One of the options."""
@@ -75,8 +78,7 @@ class ControlFunctions:
         if isinstance(default, str) or not hasattr(default, "__iter__"):
             default = [default]
         chosen = [labels[values.index(one)] for one in default if one in values]
-        return self._control("multiselect", label, key, chosen, controls.choices(values, labels), rest,
-                             options=self._shortened(labels), help=help)
+        return self._choice("multiselect", label, key, chosen, controls.choices(values, labels), labels, help, rest)
 
     def select_slider(self, label, options=(), value=None, format_func=None, key=None, help=None, **rest):
         """One of ordered options, or two of them as the ends of a range."""

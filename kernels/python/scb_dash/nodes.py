@@ -74,6 +74,7 @@ class Shown:
         self.tables = {}
         self.charts = {}
         self.downloads = {}
+        self.options = {}  # of controls that have too many to be sent
         self.title = None  # (text, weak)
         self.clicked = False  # a button was True
         self.printed = ""

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 
-from . import api, board, caches, engine, errors, pictures, tables, text, wire
+from . import api, board, caches, controls, engine, errors, pictures, tables, text, wire
 
 BOARDS_MAX = 16
 STEPS_MAX = 20  # trees or patches before the last one
@@ -77,7 +77,10 @@ class Service:
         self._code(one, request)
 
     def _op_edit(self, key, request):
-        self._code(self._board(key), request)
+        if key in self.boards:
+            self._code(self._board(key), request)
+        else:  # a kernel that was started anew, or had many since
+            self._op_new(key, request)
 
     def _op_drop(self, key, request):
         self.boards.pop(key, None)
@@ -234,6 +237,17 @@ class Service:
                 raise BadRequest("zoom needs x: [from, to], or null")
             window = sorted(window)
         self._page(one, event, key, source.node(one.px, window))
+
+    def _event_options(self, one, event):
+        """Those of a control in which the text stands, of however many there are."""
+        key = event.get("id")
+        node = one.controls.known.get(key) if isinstance(key, str) and key in one.engine.controls_alive() else None
+        if node is None or "options" not in node:
+            raise BadRequest(self._no_control(one, key))
+        wanted = str(event.get("search") or "")[:200].casefold()
+        every = one.find("options", key) or node["options"]
+        found = [label for label in every if wanted in label.casefold()]
+        self._page(one, event, key, {**node, "options": found[: controls.OPTIONS_MAX], "found": len(found)})
 
     def _event_image(self, one, event):
         _, (_, mime, data) = self._found(one, "images", event, "image")

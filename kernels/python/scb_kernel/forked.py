@@ -240,7 +240,9 @@ def _renew(request):
 
 def _forget_places(request):
     """What libraries have noted of the template's own directories."""
-    sys.modules[__package__].__path__ = [os.path.join(request.kernels_dir, "python", __package__)]
+    for package in (__package__, "scb_dash"):
+        if package in sys.modules:
+            sys.modules[package].__path__ = [os.path.join(request.kernels_dir, "python", package)]
     tempfile = sys.modules.get("tempfile")
     if tempfile is not None:
         tempfile.tempdir = None
