@@ -11,6 +11,8 @@ import unittest
 import harness
 from harness import SLOW, until
 
+VERIFY = os.environ.get("SCB_VERIFY") == "1"
+ORACLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "dashboard")
 CODE = """
 import scb
 with open("loads", "a") as f:
@@ -34,10 +36,12 @@ class Dashboard(unittest.TestCase):
     def setUp(self):
         self.place = harness.Place()
         self.clients = []
+        self.verified = {}
         self.seq = 0
         self.c = self.serve()
 
     def tearDown(self):
+        self.verified_events()
         for c in self.clients:
             if c.alive():
                 c.close()
@@ -55,7 +59,28 @@ class Dashboard(unittest.TestCase):
         c.initialize()
         return c
 
+    def verify(self, **session):
+        """Has the session's kernel compare each event with a whole run, where that is wanted."""
+        for name in ("oracle.py", "verify.py"):
+            with open(os.path.join(ORACLE, name), encoding="utf-8") as f:
+                self.c.tool("files", action="write", path=f"verify/{name}", content=f.read(), **session)
+        r = self.c.tool("run_code", code="import sys; sys.path.insert(0, 'verify'); import verify as _v; _v.install()", **session)
+        self.assertEqual("exit", r.reason, str(r))
+        self.verified[r.session] = self.c
+
+    def verified_events(self):
+        """How many events were right; those that were not fail the test."""
+        n = 0
+        for session, client in self.verified.items():
+            r = client.tool("run_code", code="print(*_v.log, sep='\\n')", session=session) if client.alive() else None
+            lines = (r.stdout or "").split("\n") if r and not r.is_error and not r.error else []
+            self.assertEqual([], [line for line in lines if line not in ("ok", "")])
+            n += lines.count("ok")
+        return n
+
     def show(self, code=CODE, **arguments):
+        if VERIFY:
+            self.verify(**{k: v for k, v in arguments.items() if k == "session"})
         r = self.c.tool("data_dashboard", code=code, **arguments)
         self.assertFalse(r.is_error, str(r))
         self.board = r.data["dashboard"]
@@ -167,6 +192,8 @@ class Dashboard(unittest.TestCase):
         r = self.c.tool("data_dashboard", dashboard=self.board, event={"type": "set", "values": {"Kind": "mean"}})
         self.assertRegex(r.text, r"Result 9\.5\b")
         self.assertEqual({"Count": 20, "Kind": "mean", "Result": 9.5}, self.opened())
+        if VERIFY:
+            self.assertEqual(2, self.verified_events())
         # some hosts give objects as texts
         r = self.c.tool("dashboard_event", dashboard=self.board, event=json.dumps({"type": "open"}), plain=True)
         self.assertEqual(self.board, json.loads(r.text)["id"])
@@ -310,8 +337,8 @@ class Dashboard(unittest.TestCase):
         self.c.close()
         self.place.end()
         events = self.place.audit()
-        starts = {e["job"]: e for e in events if e["event"] == "exec.start"}
-        ends = {e["job"]: e for e in events if e["event"] == "exec.end"}
+        starts = {e["job"]: e for e in events if e["event"] == "exec.start" and e["tool"] != "run_code"}
+        ends = {e["job"]: e for e in events if e["event"] == "exec.end" and e["tool"] != "run_code"}
         self.assertEqual({"data_dashboard", "dashboard_event"}, {e["tool"] for e in starts.values()})
         self.assertEqual(set(starts), set(ends))
         self.assertEqual({0}, {e.get("exitCode") for e in ends.values()})

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""soak.py [mix|cycles|output|sessions|steps|chance]: what only shows after a while or in numbers: memory,
+"""soak.py [mix|cycles|output|sessions|steps|chance|dashboards]: what only shows after a while or in numbers: memory,
 descriptors, what is left.
 
   mix     calls of every kind on several sessions at once, for SOAK_MINUTES (2); SOAK_SEED repeats one
@@ -8,6 +8,7 @@ descriptors, what is left.
   sessions  SOAK_SESSIONS (1,000) live at once, each with a kernel that has pandas loaded; as root
   steps   brokers killed at every step of a client's day, for each provider, as root and as a user
   chance  brokers killed at random moments of it, SOAK_CHANCE (300) times
+  dashboards  SOAK_PROGRAMS (10,000) random scripts, each through some events beside whole runs in forks
 
 Exit status 0 where all held. Run by `make soak`.
 """
@@ -395,8 +396,20 @@ def chance():
           SCB_CRASH_CHANCE=os.environ.get("SOAK_CHANCE", "300"))
 
 
+# ---- dashboards: tests/dashboard/fuzz.py ----
+
+def dashboards():
+    program = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "dashboard", "fuzz.py")
+    parts = os.cpu_count() or 1
+    each = -(-int(os.environ.get("SOAK_PROGRAMS", "10000")) // parts)
+    running = [subprocess.Popen(["/usr/bin/python3", "-W", "ignore", program, str(each), str(1 + 1_000_000 * (i + 1))])
+               for i in range(parts)]
+    if any([process.wait() for process in running]):
+        fault("tests/dashboard/fuzz.py")
+
+
 def main():
-    kinds = {"mix": mix, "cycles": cycles, "output": output, "sessions": sessions, "steps": steps, "chance": chance}
+    kinds = {"mix": mix, "dashboards": dashboards, "cycles": cycles, "output": output, "sessions": sessions, "steps": steps, "chance": chance}
     wanted = sys.argv[1] if len(sys.argv) > 1 else "mix"
     if wanted not in kinds:
         raise SystemExit(f"soak: there are {', '.join(kinds)}")
