@@ -308,7 +308,7 @@ enum wire_template {
 	TEMPLATE_JOINS = 4,       /* how many groups the supervisor joins ("0" is written) */
 	TEMPLATE_KERNELS_DIR = 5, /* kernels/ as the kernel will see it */
 	TEMPLATE_AGENT = 6,       /* scb-agent, the same: the supervisor executes it */
-	TEMPLATE_TOUCH = 7,       /* 1: before READY, run what makes the first cell fast */
+	TEMPLATE_TOUCH = 7,       /* 1: nobody waits; what makes the first cell fast is done now */
 	TEMPLATE_READY = 16,
 	TEMPLATE_DONE = 18, /* the kernel is confined */
 	TEMPLATE_ERROR = 19,

@@ -76,19 +76,6 @@ def _show_nothing():
     os.environ.update(environment)
 
 
-def touch():
-    """What most first cells do: it has been done once, or its memory is this kernel's own."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None:
-        return
-    from . import show
-
-    frame = pandas.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.0, 3.0], "c": [1, 2, 3]})
-    frame.describe()
-    frame.groupby("a").b.mean()
-    show.bundle(frame)
-
-
 # ---- in the spare ----
 
 
@@ -127,14 +114,14 @@ def rehearse_request():
     _library.check()
 
 
-def serve(kernel, fd):
-    """Reads a request from the connection fd; does not return."""
+def serve(kernel, fd, rehearsed):
+    """Reads a request from the connection fd; does not return. rehearsed: the cells have been."""
     connection = None
     try:
         os.dup2(fd, _CONNECTION, inheritable=False)
         os.close(fd)
         connection = socket.socket(fileno=_CONNECTION)
-        _become_kernel(kernel, connection)
+        _become_kernel(kernel, connection, rehearsed)
     except BaseException as error:
         _report(connection, error)
     finally:
@@ -188,7 +175,7 @@ class _Request:
             raise birth.Failed("the request is not whole")
 
 
-def _become_kernel(kernel, connection):
+def _become_kernel(kernel, connection, rehearsed):
     """Does not return in the kernel, and where there is one, not in this process."""
     request = _Request(connection)
     request.place()
@@ -201,9 +188,9 @@ def _become_kernel(kernel, connection):
     _renew(request)
     connection.send(wire.tlv(wire.TEMPLATE_DONE, b""))
     os.close(connection.detach())
+    if request.touch and not rehearsed:
+        rehearse_cells(kernel)
     kernel.attach(control)
-    if request.touch:
-        touch()
     kernel.serve()
     os._exit(0)
 

@@ -37,6 +37,7 @@ class Spare:
         self._template = template
         self._owner = owner
         self._fingerprint = fingerprint
+        self._rehearsed = False  # the cells
 
     def live(self):
         """Does not return."""
@@ -62,14 +63,17 @@ class Spare:
         return [fd for fd, _ in poll.poll(timeout_ms)]
 
     def _rehearse(self):
-        for part in (lambda: forked.rehearse_cells(self._kernel), forked.rehearse_request,
-                     self._fingerprint.holds):
+        for part in (self._rehearse_cells, forked.rehearse_request, self._fingerprint.holds):
             if self._wait(0):
                 return
             try:
                 part()
             except Exception as error:  # it will be slower, or say itself why there is no kernel
                 print(f"a spare cannot rehearse: {error!r}", file=sys.stderr)
+
+    def _rehearse_cells(self):
+        forked.rehearse_cells(self._kernel)
+        self._rehearsed = True
 
     def _accept(self):
         connection, _ = self._listener.accept()
@@ -98,4 +102,4 @@ class Spare:
             return
         self._listener.detach()
         self._template.detach()
-        forked.serve(self._kernel, connection.detach())
+        forked.serve(self._kernel, connection.detach(), self._rehearsed)
