@@ -246,8 +246,7 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 	board_fn answered)
 {
 	static const char *const moves[] = {"set", "click", "submit", "rerun", NULL};
-	static const char *const looks[] = {
-		"table", "zoom", "options", "image", "export", NULL};
+	static const char *const looks[] = {"table", "zoom", "options", "image", "export", NULL};
 	const char *type = json_string_value(json_object_get(event, "type"));
 	json_int_t given = json_integer_value(json_object_get(event, "seq"));
 	uint64_t seq = given > 0 ? (uint64_t)given : 0;
