@@ -162,6 +162,14 @@ void dashboard_run_free(struct dashboard_run *r)
 	free(r);
 }
 
+/* It ends without a cell. */
+static void fail(struct dashboard_run *r, enum err_code code, int errnum, const char *why)
+{
+	r->done = true;
+	r->err = xcalloc(1, sizeof(*r->err));
+	err_set(r->err, code, errnum, "%s", why);
+}
+
 /* On its way, not held back. */
 static struct dashboard_run *in_flight(const struct dashboard *d)
 {
@@ -177,6 +185,14 @@ static struct dashboard_run *held_back(const struct dashboard *d)
 		if (!r->done && !r->started_us)
 			return r;
 	return NULL;
+}
+
+static unsigned count_held(const struct dashboard *d)
+{
+	unsigned n = 0;
+	list_for_each (r, next, &d->runs, struct dashboard_run, link)
+		n += !r->done && !r->started_us;
+	return n;
 }
 
 bool dashboard_busy(const struct dashboard *d)
@@ -355,10 +371,11 @@ struct dashboard_wait *dashboard_ask(struct dashboard *d, const struct dashboard
 	}
 	struct dashboard_run *r = run_new(d, ask);
 	if (!s) {
-		r->done = true;
-		r->err = xcalloc(1, sizeof(*r->err));
-		err_set(r->err, ERR_NO_SUCH_SESSION, ENOENT, "%s",
-			"the dashboard's session has ended");
+		fail(r, ERR_NO_SUCH_SESSION, ENOENT, "the dashboard's session has ended");
+	} else if (count_held(d) > LIMIT_DASHBOARD_HELD) {
+		fail(r, ERR_LIMIT_REACHED, EAGAIN,
+			"too many events of this dashboard wait for the one that runs; wait, or "
+			"cancel it");
 	} else if (ask->kind == DASHBOARD_MOVE && running) {
 		make_way(running);
 	} else {
@@ -386,9 +403,7 @@ void dashboard_cancel(struct dashboard *d)
 			interrupt(r);
 			continue;
 		}
-		r->done = true;
-		r->err = xcalloc(1, sizeof(*r->err));
-		err_set(r->err, ERR_CANCELLED, ECANCELED, "the event was cancelled before it ran");
+		fail(r, ERR_CANCELLED, ECANCELED, "the event was cancelled before it ran");
 		tell_all(r);
 	}
 }

@@ -347,6 +347,16 @@ class Wire(unittest.TestCase):
         self.assertLessEqual(len(json.dumps(b.outline)), 4500)
         self.assertLess(len(b.text), 6100)
 
+    def test_rows_for_who_has_no_page(self):
+        b = Board("import pandas as pd, streamlit as st")
+        frame = ("pd.DataFrame({'g': pd.Categorical(['ä', None, 'b']), 't': pd.to_datetime(['2024-01-31', '2024-02-01 "
+                 "10:30', None]), 'n': [1, 2.5, None], 's': ['a\\nb', '|', 'x' * 99]})")
+        b.request(op="edit", id=oracle.KEY, plain=True, code=f"import pandas as pd, streamlit as st\nst.table({frame})")
+        self.assertIn("g | t | n | s\nä | 2024-01-31 | 1.0 | a b\n– | 2024-02-01 10:30:00 | 2.5 | |\nb | – | – | xxx", b.text)
+        b.request(op="edit", id=oracle.KEY, plain=True, code="import pandas as pd, streamlit as st\n"
+                  "for i in range(9):\n    st.table(pd.DataFrame({'ж' * 60: ['ж' * 500] * 30}))")
+        self.assertLess(len(b.text.encode()), 8001)
+
     def test_text_is_short(self):
         b = Board(ST + "st.title('Orders')\nk = st.multiselect('Region', list('abcdef'), list('abcdef'))\nst.metric('Revenue', 39_930_000, 0.157)\n"
                   "st.line_chart(pd.DataFrame({'t': pd.date_range('2024', periods=100), 'v': range(100)}), x='t', y='v')\nprint('loaded')")

@@ -278,6 +278,21 @@ class Dashboard(unittest.TestCase):
         starts = [e for e in self.place.audit() if e["event"] == "exec.start" and e["tool"] == "dashboard_event"]
         self.assertLess(len(starts), 5 + 3)  # fewer than the moves and the looks since
 
+    def test_too_many_wait(self):
+        """what cannot be gathered waits, but not without end"""
+        self.show(SLOW_CODE)
+        self.event("set", values={"Count": 40})
+        calls = [self.c.start("dashboard_event", dashboard=self.board, event={"type": "rerun", "seq": 1000 + i})
+                 for i in range(30)]
+        answers = [self.c.finish(call) for call in calls]
+        refused = [r for r in answers if r.is_error]
+        self.assertTrue(1 <= len(refused) <= 14, len(refused))
+        self.assertIn("wait", refused[0].text)
+        self.event("cancel")
+        self.assertTrue(until(lambda: self.event("open")["status"] != "running", 30 * SLOW))
+        self.move(Count=3)
+        self.assertEqual({"Count": 3, "Result": 3}, self.opened())
+
     # -- what outlives what
 
     def test_forked_kernel(self):

@@ -170,8 +170,6 @@ def _line(node):
 def _cell(value, column):
     if value is None:
         return "–"
-    if column["t"] == "cat" and isinstance(value, int):
-        return str((column.get("dict") or [])[value])
     if column["t"] in ("time", "date") and isinstance(value, (int, float)):
         import datetime
 
@@ -183,6 +181,8 @@ def _cell(value, column):
 def rows(node):
     """The first rows of a table, a line each."""
     columns, page = node["cols"], (node.get("page") or {}).get("v") or []
+    page = [[None if c is None else v["dict"][c] for c in v["codes"]] if isinstance(v, dict) else v
+            for v in page]
     lines = [" | ".join(c["n"] for c in columns)]
     for i in range(min(ROWS, max(map(len, page), default=0))):
         try:
