@@ -348,7 +348,7 @@ class Dashboard(unittest.TestCase):
 
     def test_recorded(self):
         self.show()
-        self.event("set", values={"Count": 20})
+        self.move(Count=20)
         self.c.close()
         self.place.end()
         events = self.place.audit()
