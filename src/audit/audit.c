@@ -237,6 +237,16 @@ int audit_event(struct audit *a, const struct audit_event *e, struct err *err)
 	return r;
 }
 
+uint64_t audit_seq(const struct audit *a)
+{
+	return chain_seq(a->chain);
+}
+
+int audit_dup_dir(const struct audit *a)
+{
+	return chain_dup_dir(a->chain);
+}
+
 /* ---- after a broker's death ---- */
 
 static struct tail *tail(struct audit *a)

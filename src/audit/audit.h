@@ -85,6 +85,10 @@ void audit_each_count(
 	const struct audit *a, void (*fn)(void *user, const char *event, uint64_t n), void *user);
 /* How many could not be written. */
 uint64_t audit_failures(const struct audit *a);
+/* For who follows the log (recent.h): the number of its last line, and its directory, with a
+ * descriptor of the caller's own (a negative errno where there is none left). */
+uint64_t audit_seq(const struct audit *a);
+int audit_dup_dir(const struct audit *a) MUST_CHECK;
 /* Writes the lines that wait for a next one; nothing where none does. */
 int audit_flush(struct audit *a, struct err *err) MUST_CHECK;
 

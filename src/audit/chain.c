@@ -237,6 +237,17 @@ bool chain_waits(const struct chain *c)
 	return c->n_lines > 0;
 }
 
+uint64_t chain_seq(const struct chain *c)
+{
+	return c->head.seq;
+}
+
+int chain_dup_dir(const struct chain *c)
+{
+	int fd = fcntl(c->dir, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
 void chain_owe(struct chain *c, int more)
 {
 	if (more > 0)

@@ -41,6 +41,10 @@ enum chain_kind {
  */
 int chain_flush(struct chain *c, enum chain_kind kind, struct err *err) MUST_CHECK;
 bool chain_waits(const struct chain *c);
+/* The number of the last line in the file. */
+uint64_t chain_seq(const struct chain *c);
+/* The directory, with a descriptor of the caller's own; a negative errno. */
+int chain_dup_dir(const struct chain *c) MUST_CHECK;
 
 /* The files that hold the last max bytes of the log, the oldest first: calls fn for each whole
  * line. A negative errno: they cannot be read. */

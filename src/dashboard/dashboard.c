@@ -22,6 +22,8 @@ static void on_settle_closed(uv_handle_t *h)
 {
 	struct dashboard *d = container_of((uv_timer_t *)h, struct dashboard, settle);
 	free(d->tree);
+	free(d->title);
+	free(d->status);
 	free(d->principal);
 	free(d->kernel);
 	free(d);
@@ -190,9 +192,30 @@ void dashboard_release(struct dashboard *d)
 	d->users--;
 }
 
+static void load(struct dashboards *m, const char *id)
+{
+	(void)look_up(m, id);
+}
+
+void dashboards_each(struct dashboards *m, const char *principal,
+	void (*fn)(void *user, const struct dashboard *d), void *user)
+{
+	if (!m->loaded)
+		dashboard_record_each(m, load);
+	m->loaded = true;
+	list_for_each (d, next, &m->all, struct dashboard, link)
+		if (strcmp(d->principal, principal) == 0)
+			fn(user, d);
+}
+
 const char *dashboard_id(const struct dashboard *d)
 {
 	return d->id;
+}
+
+const char *dashboard_handle(const struct dashboard *d)
+{
+	return d->handle;
 }
 
 struct session *dashboard_session(struct dashboard *d)
@@ -202,6 +225,32 @@ struct session *dashboard_session(struct dashboard *d)
 		session_lost(s))
 		return NULL;
 	return s;
+}
+
+static char *member(const json_t *tree, const char *name)
+{
+	const char *text = json_string_value(json_object_get(tree, name));
+	return text ? xstrdup(text) : NULL;
+}
+
+void dashboard_keep_tree(struct dashboard *d, const json_t *tree)
+{
+	free(d->tree);
+	free(d->title);
+	free(d->status);
+	d->tree = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
+	d->title = member(tree, "title");
+	d->status = member(tree, "status");
+}
+
+const char *dashboard_title(const struct dashboard *d)
+{
+	return d->title;
+}
+
+const char *dashboard_status(const struct dashboard *d)
+{
+	return d->status;
 }
 
 bool dashboard_has_tree(const struct dashboard *d)

@@ -80,12 +80,22 @@ void dashboard_set_code(struct dashboard *d, const char *code);
 void dashboard_hold(struct dashboard *d);
 void dashboard_release(struct dashboard *d);
 
+/* Each of that principal, those of former brokers too, the one used last at the end. Nothing of it
+ * counts as being used. */
+void dashboards_each(struct dashboards *m, const char *principal,
+	void (*fn)(void *user, const struct dashboard *d), void *user);
+
 const char *dashboard_id(const struct dashboard *d);
+/* Of its session, whether it is there or not. */
+const char *dashboard_handle(const struct dashboard *d);
 /* The session, or NULL where it has gone: then nothing runs any more, and what was shown last is
  * there all the same. */
 struct session *dashboard_session(struct dashboard *d);
 /* The last whole tree; NULL: none yet. The caller's. */
 json_t *dashboard_tree(const struct dashboard *d);
+/* What that tree says of itself; NULL: nothing. */
+const char *dashboard_title(const struct dashboard *d);
+const char *dashboard_status(const struct dashboard *d);
 bool dashboard_has_tree(const struct dashboard *d);
 bool dashboard_busy(const struct dashboard *d);
 

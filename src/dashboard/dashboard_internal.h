@@ -9,6 +9,7 @@
 struct dashboards {
 	struct dashboards_config config;
 	struct list all; /* the one used last at the end */
+	bool loaded;     /* what is on record was looked through */
 };
 
 struct dashboard {
@@ -18,6 +19,7 @@ struct dashboard {
 	char *principal, *kernel;       /* kernel NULL: the default one */
 	char code[2 * SHA256_SIZE + 1]; /* SHA-256 of what it is made from; "": not known */
 	char *tree;                     /* the last whole one, as JSON; NULL: none yet */
+	char *title, *status;           /* what it says of itself; NULL: nothing */
 	bool stale;                     /* something was shown since */
 	unsigned users;                 /* who hold it */
 	struct list runs;               /* the oldest first; those that are done stay for a while */
@@ -47,6 +49,8 @@ struct dashboard_run {
 	struct list waits;
 };
 
+/* That is its tree now; NULL: it has none. */
+void dashboard_keep_tree(struct dashboard *d, const json_t *tree);
 /* Fetches the whole tree, once things have been quiet for a while. */
 void dashboard_settle(struct dashboard *d);
 /* Frees a run; who still waits for it is not called. */
@@ -80,3 +84,5 @@ int dashboard_record_get(struct dashboards *m, const char *id, struct dashboard 
 /* The id that was recorded last for that principal and code (its SHA-256): 0, or -ENOENT. */
 int dashboard_record_find(struct dashboards *m, const char *principal, const char *code,
 	char ret_id[static ID_TEXT_SIZE]) MUST_CHECK;
+/* Calls fn with the id of each that is on record. */
+void dashboard_record_each(struct dashboards *m, void (*fn)(struct dashboards *m, const char *id));

@@ -122,7 +122,7 @@ static int fill(json_t *o, struct dashboard *ret)
 	ret->principal = xstrdup(principal);
 	ret->kernel = kernel ? xstrdup(kernel) : NULL;
 	(void)snprintf(ret->code, sizeof(ret->code), "%s", code ? code : "");
-	ret->tree = json_is_object(tree) ? json_dumps(tree, JSON_COMPACT) : NULL;
+	dashboard_keep_tree(ret, json_is_object(tree) ? tree : NULL);
 	return 0;
 }
 
@@ -140,4 +140,27 @@ int dashboard_record_get(struct dashboards *m, const char *id, struct dashboard 
 	(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
 	json_decref(o);
 	return r;
+}
+
+struct each {
+	struct dashboards *all;
+	void (*fn)(struct dashboards *m, const char *id);
+};
+
+static int on_key(void *user, const char *key)
+{
+	const struct each *e = user;
+	const char *id = key + strlen(KEY_PREFIX);
+	if (id_valid('d', id))
+		e->fn(e->all, id);
+	return 0;
+}
+
+void dashboard_record_each(struct dashboards *m, void (*fn)(struct dashboards *m, const char *id))
+{
+	struct store *s = m->config.store;
+	struct each e = {m, fn};
+	struct err err;
+	if (s && s->ops->each(s, KEY_PREFIX, on_key, &e, &err) < 0)
+		log_error("%s", err.text);
 }

@@ -237,8 +237,7 @@ static void keep_tree(struct dashboard_run *r)
 {
 	struct dashboard *d = r->dashboard;
 	if (r->tree) {
-		free(d->tree);
-		d->tree = json_dumps(r->tree, JSON_COMPACT);
+		dashboard_keep_tree(d, r->tree);
 		d->stale = false;
 		dashboard_record_put(d);
 	} else if (r->patch) {
