@@ -1,12 +1,17 @@
 #!/usr/bin/python3
-"""build.py MODE VERSION OUT_HTML OUT_C OUT_H: the App as one HTML file, and that file as a C array.
+"""build.py app|host MODE VERSION OUT_HTML OUT_C OUT_H: a page as one HTML file, and that file as a C array:
+the App, or the broker's own host page (with gzip, as browsers take it).
 
 What it is made with (esbuild, preact) comes from npm, once, as package-lock.json names it, into
 ui/node_modules; after that nothing is asked of the network. MODE says what happens where that cannot
 be had: `enabled` fails; `auto` warns and makes an empty array, with which scb works and its dashboards
 are text, and tries again at the next build; `disabled` does not try.
 """
+import base64
 import fcntl
+import gzip
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +20,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = os.path.join(HERE, "node_modules")
 NODE_MIN = 18
+WHAT = {"app": "the dashboard's page", "host": "its own page at /"}
 
 
 class Missing(Exception):
@@ -49,7 +55,7 @@ def fetch():
         os.close(guard)
 
 
-def page(version, out):
+def page(which, version, out):
     node = shutil.which("node")
     if not node:
         raise Missing("node is not installed")
@@ -57,36 +63,60 @@ def page(version, out):
     if major < NODE_MIN:
         raise Missing(f"the App needs Node {NODE_MIN}, this is {major}")
     fetch()
-    subprocess.run([node, os.path.join(HERE, "build.mjs"), out, version], check=True)
+    subprocess.run([node, os.path.join(HERE, "host" if which == "host" else "", "build.mjs"), out, version], check=True)
 
 
-def c_source(html, out_c, out_h):
-    lines = [",".join(map(str, html[i:i + 40])) for i in range(0, len(html), 40)] or ["0"]
+def c_array(data):
+    return ",\n".join(",".join(map(str, data[i:i + 40])) for i in range(0, len(data), 40)) or "0"
+
+
+def c_app(html, out_c, out_h):
     with open(out_c, "w", encoding="ascii") as f:
-        f.write('#include "ui_app.h"\n\nconst unsigned char ui_app_html[] = {\n' + ",\n".join(lines) + "};\n"
+        f.write('#include "ui_app.h"\n\nconst unsigned char ui_app_html[] = {\n' + c_array(html) + "};\n"
                 f"const size_t ui_app_size = {len(html)};\n")
     with open(out_h, "w", encoding="ascii") as f:
         f.write("/* ui_app.h: the App, one HTML file; ui_app_size is 0 where scb was built without it. */\n#pragma once\n\n"
                 "#include <stddef.h>\n\nextern const unsigned char ui_app_html[];\nextern const size_t ui_app_size;\n")
 
 
+def source_hash(html, tag):
+    """What the page's policy allows to run: the hash of its one script, or style."""
+    text = html.partition(f"<{tag}>".encode())[2].partition(f"</{tag}>".encode())[0]
+    return "sha256-" + base64.b64encode(hashlib.sha256(text).digest()).decode()
+
+
+def c_host(html, out_c, out_h):
+    data = gzip.compress(html, 9, mtime=0) if html else b""
+    with open(os.path.join(HERE, "host", "sandbox.html"), encoding="utf-8") as f:
+        sandbox = json.dumps(f.read(), ensure_ascii=True)
+    with open(out_c, "w", encoding="ascii") as f:
+        f.write('#include "ui_host.h"\n\nconst unsigned char ui_host_gz[] = {\n' + c_array(data) + "};\n"
+                f"const size_t ui_host_size = {len(data)};\nconst char ui_sandbox_html[] = {sandbox};\n")
+    with open(out_h, "w", encoding="ascii") as f:
+        f.write("/* ui_host.h: the host page, one HTML file under gzip; ui_host_size is 0 where scb was built without it.\n"
+                " * What its policy names; and the frame that Apps stand in. */\n#pragma once\n\n"
+                "#include <stddef.h>\n\nextern const unsigned char ui_host_gz[];\nextern const size_t ui_host_size;\n"
+                "extern const char ui_sandbox_html[];\n"
+                f'#define UI_HOST_SCRIPT "{source_hash(html, "script")}"\n#define UI_HOST_STYLE "{source_hash(html, "style")}"\n')
+
+
 def main():
-    mode, version, out_html, out_c, out_h = sys.argv[1:6]
+    which, mode, version, out_html, out_c, out_h = sys.argv[1:7]
     outputs = out_html, out_c, out_h
     whole = mode != "auto"
     try:
         if mode == "disabled":
             raise Missing("the option ui is disabled")
-        page(version, out_html)
+        page(which, version, out_html)
         whole = True
     except Missing as why:
         if mode == "enabled":
             sys.exit(f"ui: {why}")
-        print(f"ui: scb is built without the dashboard's page: {why}", file=sys.stderr)
+        print(f"ui: scb is built without {WHAT[which]}: {why}", file=sys.stderr)
         with open(out_html, "wb"):
             pass
     with open(out_html, "rb") as f:
-        c_source(f.read(), out_c, out_h)
+        (c_host if which == "host" else c_app)(f.read(), out_c, out_h)
     if not whole:
         for path in outputs:  # older than what they are made of, so the next build tries again
             os.utime(path, (0, 0))
