@@ -87,6 +87,18 @@
 #define LIMIT_HTTP_TRANSFERS 256
 /* A link to a presented file: long enough that a person finds it in a conversation of the day. */
 #define LIMIT_HTTP_LINK_S (24 * 3600)
+/* The host page's cookie: a week of coming back to it, then the token is needed once more. */
+#define LIMIT_HTTP_COOKIE_S (7 * 24 * 3600)
+/* A code to come in with once: until a browser has started on a slow machine. */
+#define LIMIT_HTTP_CODE_S 120
+/* What the host page is told at once: the lines of the audit log's last bytes, some 600, of which
+ * it shows so many; each asking holds those bytes for the moment of reading. */
+#define LIMIT_PAGE_TAIL  (256 * KIB)
+#define LIMIT_PAGE_LINES 200
+/* Pages that wait for news at once, of all principals; and how long one waits: proxies cut answers
+ * that take a minute. */
+#define LIMIT_PAGE_LOOKS  256
+#define LIMIT_PAGE_WAIT_S 25
 
 /* ---- fronts ---- */
 /* Connections to one broker at once: every host of a user, and commands; each costs some 10 KiB. */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -20,6 +21,7 @@
 #include "http/peers.h"
 #include "http/tls.h"
 #include "mcp/http.h"
+#include "mcp/webcookie.h"
 #include "session/session.h"
 
 /* The user's own: 256 bits in hex. */
@@ -33,6 +35,9 @@
 #define OTHER_DESCRIPTORS 4096
 /* Of links to presented files: so that they outlive this process. */
 #define LINK_KEY_FILE "link-key"
+/* Of the page: with the token, as one opens it. */
+#define URL_FILE "http-url"
+#define URL_MAX  (4 * KIB)
 
 struct web {
 	struct mcp_http *http;
@@ -40,6 +45,7 @@ struct web {
 	struct session_profile profile;
 	struct err no_provider;
 	const struct web_settings *settings; /* borrowed */
+	char *url_file;
 	void (*done)(void *user);
 	void *done_user;
 };
@@ -354,10 +360,33 @@ static int open_http(struct web *web, struct parts *parts, const struct web_sett
 	return r;
 }
 
-static void say_where(
-	const struct web *web, const struct parts *parts, const struct web_settings *w)
+/* What the page is reached by from here, without a slash at its end. */
+static char *base_url(const struct web *web, const struct web_settings *w)
+{
+	const char *host = strcmp(w->host, "0.0.0.0") == 0 ? "127.0.0.1"
+			   : strcmp(w->host, "::") == 0    ? "::1"
+							   : w->host;
+	bool six = strchr(host, ':');
+	if (w->url)
+		return xstrdup(w->url);
+	return xasprintf("http%s://%s%s%s:%u", w->tls_cert ? "s" : "", six ? "[" : "", host,
+		six ? "]" : "", mcp_http_port(web->http));
+}
+
+/* Writes the page's address where its user finds it, and says on stderr what is where: the token
+ * itself only to a terminal. */
+static int say_where(struct web *web, const struct parts *parts, const struct web_settings *w,
+	const struct tokens *tokens, struct err *err)
 {
 	bool six = strchr(w->host, ':');
+	_cleanup_free_ char *base = base_url(web, w);
+	_cleanup_free_ char *url = w->no_token
+					   ? xasprintf("%s/\n", base)
+					   : xasprintf("%s/?token=%s\n", base, tokens->v[0].token);
+	int r = paths_write(parts->state, URL_FILE, url, strlen(url), err);
+	if (r < 0)
+		return r;
+	web->url_file = xasprintf("%s/" URL_FILE, parts->state);
 	(void)fprintf(stderr, "scb: MCP at http%s://%s%s%s:%u/mcp, ", w->tls_cert ? "s" : "",
 		six ? "[" : "", w->host, six ? "]" : "", mcp_http_port(web->http));
 	if (w->no_token)
@@ -366,6 +395,49 @@ static void say_where(
 		(void)fprintf(stderr, "with a token: the one in %s/" OWN_TOKEN_FILE "%s%s\n",
 			parts->state, w->token_file ? ", or one of " : "",
 			w->token_file ? w->token_file : "");
+	if (isatty(STDERR_FILENO))
+		(void)fprintf(stderr, "scb: a page for your browser: %s", url);
+	else
+		(void)fprintf(
+			stderr, "scb: a page for browsers: its address is in %s\n", web->url_file);
+	explicit_bzero(url, strlen(url));
+	return 0;
+}
+
+char *web_url(const char *state)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" URL_FILE, state);
+	char *text = NULL;
+	struct err err;
+	if (read_private(path, URL_MAX, &text, &err) < 0)
+		return NULL;
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+char *web_once(const char *state, const char *show, struct err *err)
+{
+	char principal[32], code[WEBCOOKIE_VALUE];
+	uint8_t key[WEBLINK_KEY], digest[SHA256_SIZE];
+	char *token = NULL;
+	struct sha256 s;
+	int r = link_key(state, key, err);
+	if (r == 0)
+		r = own_secret(state, OWN_TOKEN_FILE, &token, err);
+	_cleanup_free_ char *url = r == 0 ? web_url(state) : NULL;
+	if (!url)
+		return NULL;
+	sha256_init(&s);
+	sha256_update(&s, token, strlen(token));
+	sha256_final(&s, digest);
+	(void)snprintf(principal, sizeof(principal), "uid:%u", geteuid());
+	const struct webcookie_of of = {principal, digest};
+	webcookie_make(key, &of, clock_realtime_us() / USEC_PER_SEC + LIMIT_HTTP_CODE_S / 2, code);
+	explicit_bzero(key, sizeof(key));
+	explicit_bzero(token, strlen(token));
+	free(token);
+	return xasprintf("%.*s?code=%s%s%s", (int)strcspn(url, "?"), url, code,
+		show ? "&show=" : "", show ? show : "");
 }
 
 /* The usual 1,024 would end long before the connections do. */
@@ -407,18 +479,20 @@ int web_open(struct parts *parts, const struct web_settings *w, struct web **ret
 	if (r == 0)
 		r = open_http(web, parts, w, &tokens, err);
 	if (r == 0)
-		want_descriptors();
+		r = say_where(web, parts, w, &tokens, err);
+	if (r < 0 && web->http)
+		mcp_http_close(web->http, NULL, NULL);
 	if (r < 0) {
 		free(web);
 		return r;
 	}
+	want_descriptors();
 	char anyone[32];
 	(void)snprintf(anyone, sizeof(anyone), "uid:%u", geteuid());
 	const char *principals[WEB_TOKENS + 1] = {anyone};
 	for (size_t i = 0; i < tokens.n; i++)
 		principals[i] = tokens.names[i];
 	web->give = webgive_new(parts, principals, w->no_token ? 1 : tokens.n);
-	say_where(web, parts, w);
 	*ret = web;
 	return 0;
 }
@@ -445,6 +519,7 @@ static void on_closed(void *user)
 	struct web *w = user;
 	void (*done)(void *) = w->done;
 	void *done_user = w->done_user;
+	free(w->url_file);
 	free(w);
 	done(done_user);
 }
@@ -457,6 +532,7 @@ void web_close(struct web *w, void (*done)(void *user), void *user)
 	}
 	w->done = done;
 	w->done_user = user;
+	(void)unlink(w->url_file);
 	webgive_close(TAKE_PTR(w->give));
 	mcp_http_close(w->http, on_closed, w);
 }

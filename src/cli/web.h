@@ -34,6 +34,13 @@ struct web;
  * directory, made where there is none. */
 int web_open(struct parts *parts, const struct web_settings *w, struct web **ret,
 	struct err *err) MUST_CHECK;
+/* The page's address for a browser that is started now, with a code that works once and for a short
+ * time in the place of the token: arguments of programs can be read by others. Of the broker of
+ * that state directory; show: a dashboard, or NULL. Owned by the caller. */
+char *web_once(const char *state, const char *show, struct err *err);
+/* The page's address with the token, as the broker has written it into http-url of its state
+ * directory; NULL: not yet. Owned by the caller. */
+char *web_url(const char *state);
 /* Reads certificate and key again; where that fails what holds holds. */
 void web_reload(struct web *w);
 /* The policy has changed: secrets of its principals are read once more. */

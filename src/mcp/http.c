@@ -13,31 +13,30 @@
 #include "http/server.h"
 #include "http/tls.h"
 #include "mcp/httpfiles.h"
+#include "mcp/httpwho.h"
 #include "mcp/metrics.h"
+#include "mcp/page.h"
 #include "mcp/server.h"
+#include "mcp/webcookie.h"
 #include "session/session.h"
-#include "wire/sha256.h"
 
 /* Proxies and browsers close a stream on which nothing comes for a minute. */
 #define KEEP_ALIVE_MS 15000
 /* Of a request: its number for the transport. */
-#define REQUEST 1
-#define OUTPUTS "/outputs/"
+#define REQUEST    1
+#define OUTPUTS    "/outputs/"
+#define PAGE_STATE "/page/state"
+/* Members of the query with which one comes in. */
+#define TOKEN "token"
+#define CODE  "code"
 
 static const char type_json[] = "application/json", type_stream[] = "text/event-stream";
-
-struct token {
-	uint8_t digest[SHA256_SIZE]; /* compared instead of the token: of one length */
-	char *principal;
-};
 
 struct mcp_http {
 	struct mcp_server *server;
 	struct session_profile profile;
 	const struct err *no_provider;
-	struct token *tokens;
-	size_t n_tokens;
-	char *anyone;
+	struct httpwho *who;
 	struct httprules_allowed allowed; /* copied */
 	struct peer_address *proxies;
 	size_t n_proxies;
@@ -45,6 +44,7 @@ struct mcp_http {
 	uint8_t link_key[WEBLINK_KEY];
 	char *url; /* what clients reach it by; NULL: as each says in Host */
 	struct httpfiles *files;
+	struct page *page;
 	struct http_server *door;
 	uv_timer_t keep_alive, reaper;
 	unsigned handles; /* to be closed, the door among them */
@@ -180,39 +180,9 @@ static bool on_reaches(const struct mcp_transport *t)
 
 /* ---- requests ---- */
 
-static void digest_of(const char *token, uint8_t ret_digest[static SHA256_SIZE])
-{
-	struct sha256 s;
-	sha256_init(&s);
-	sha256_update(&s, token, strlen(token));
-	sha256_final(&s, ret_digest);
-}
-
-static const char *principal_of(const struct mcp_http *h, const struct http_head *head)
-{
-	static const char scheme[] = "bearer ";
-	const char *given = http_field(head, "authorization"), *found = NULL;
-	uint8_t digest[SHA256_SIZE];
-	if (h->n_tokens == 0)
-		return h->anyone;
-	if (!given || strncasecmp(given, scheme, sizeof(scheme) - 1) != 0)
-		return NULL;
-	given += sizeof(scheme) - 1;
-	given += strspn(given, " ");
-	digest_of(given, digest);
-	for (size_t i = 0; i < h->n_tokens; i++)
-		if (id_equal(digest, h->tokens[i].digest, sizeof(digest)))
-			found = h->tokens[i].principal;
-	return found;
-}
-
 static bool is_principal(void *user, const char *principal)
 {
-	const struct mcp_http *h = user;
-	for (size_t i = 0; i < h->n_tokens; i++)
-		if (strcmp(h->tokens[i].principal, principal) == 0)
-			return true;
-	return h->n_tokens == 0 && strcmp(h->anyone, principal) == 0;
+	return httpwho_is_principal(((const struct mcp_http *)user)->who, principal);
 }
 
 /* notifications/cancelled of the older era comes as a request of its own: meant is the one with
@@ -363,23 +333,50 @@ static void refuse_for_now(struct http_exchange *x, uint64_t wait_us)
 	http_answer(x, 429, "text/plain; charset=utf-8", fields, 1, text, sizeof(text) - 1);
 }
 
+/* True: it is not listened to for now, and was told so. */
+static bool must_wait(struct mcp_http *h, struct http_exchange *x, const struct peer_address *a)
+{
+	uint64_t wait_us = peers_wait_us(http_server_peers(h->door), a, clock_monotonic_us());
+	if (wait_us)
+		refuse_for_now(x, wait_us);
+	return wait_us > 0;
+}
+
+static void failed(struct mcp_http *h, const struct peer_address *a)
+{
+	peers_failed(http_server_peers(h->door), a, clock_monotonic_us());
+}
+
+/* Of /mcp and what the page asks: a token, or the page's cookie, which may be an old one. */
+static const char *principal_of(const struct mcp_http *h, const struct http_head *head)
+{
+	const char *bearer = httpwho_bearer(h->who, head);
+	if (bearer || http_count(head, "authorization"))
+		return bearer;
+	return httpwho_from_page(h->who, head);
+}
+
 /* Answers where it may not come in. */
-static void check_token(struct mcp_http *h, struct http_exchange *x, bool may_have_link)
+static void check_token(struct mcp_http *h, struct http_exchange *x, bool page, bool may_have_link)
 {
 	const struct http_head *head = http_head(x);
-	struct peers *peers = http_server_peers(h->door);
 	const struct peer_address a = asker(h, x);
-	uint64_t now_us = clock_monotonic_us(), wait_us = peers_wait_us(peers, &a, now_us);
-	if (wait_us) {
-		refuse_for_now(x, wait_us);
-		return;
-	}
-	if (principal_of(h, head))
+	if (must_wait(h, x, &a) || (page ? principal_of(h, head) : httpwho_bearer(h->who, head)))
 		return;
 	if (http_count(head, "authorization"))
-		peers_failed(peers, &a, now_us);
+		failed(h, &a);
 	if (!may_have_link)
 		refuse_token(x);
+}
+
+/* Whoever tries tokens or codes waits, as at /mcp. */
+static void check_query(struct mcp_http *h, struct http_exchange *x)
+{
+	_cleanup_free_ char *token = webcookie_query(http_head(x)->target, TOKEN);
+	_cleanup_free_ char *code = webcookie_query(http_head(x)->target, CODE);
+	const struct peer_address a = asker(h, x);
+	if (token || code)
+		(void)must_wait(h, x, &a);
 }
 
 /* What can be said without the body. */
@@ -397,9 +394,12 @@ static unsigned on_head(void *user, struct http_exchange *x)
 		http_always(x, "vary", "origin");
 	}
 	bool outputs = strncmp(head->target, OUTPUTS, sizeof(OUTPUTS) - 1) == 0;
-	if (outputs || is_path(head, "/metrics") ||
-		(is_path(head, "/mcp") && head->verb != HTTP_VERB_OPTIONS))
-		check_token(h, x, outputs);
+	bool page = is_path(head, PAGE_STATE) ||
+		    (is_path(head, "/mcp") && head->verb != HTTP_VERB_OPTIONS);
+	if (outputs || page || is_path(head, "/metrics"))
+		check_token(h, x, page, outputs);
+	else if (is_path(head, "/"))
+		check_query(h, x);
 	return 0;
 }
 
@@ -431,8 +431,29 @@ static void on_outputs(struct mcp_http *h, struct http_exchange *x)
 	const struct peer_address a = asker(h, x);
 	if (head->verb != HTTP_VERB_GET && head->verb != HTTP_VERB_HEAD)
 		http_answer(x, 405, NULL, allow, 1, NULL, 0);
-	else if (!httpfiles_answer(h->files, x, principal_of(h, head)))
-		peers_failed(http_server_peers(h->door), &a, clock_monotonic_us());
+	else if (!httpfiles_answer(h->files, x, httpwho_bearer(h->who, head)))
+		failed(h, &a);
+}
+
+/* A token or code in the query is for the page alone. */
+static void on_page(struct mcp_http *h, struct http_exchange *x)
+{
+	const struct http_head *head = http_head(x);
+	_cleanup_free_ char *token = webcookie_query(head->target, TOKEN);
+	_cleanup_free_ char *code = webcookie_query(head->target, CODE);
+	const struct peer_address a = asker(h, x);
+	if (!(token || code) || !httpwho_has_tokens(h->who)) {
+		page_answer(h->page, x, httpwho_page(h->who, head));
+		return;
+	}
+	const char *principal = token ? httpwho_token(h->who, token) : httpwho_code(h->who, code);
+	if (principal) {
+		_cleanup_free_ char *cookie = httpwho_cookie(h->who, principal);
+		page_enter(h->page, x, principal, cookie);
+	} else {
+		failed(h, &a);
+		page_refuse(x);
+	}
 }
 
 static void on_request(void *user, struct http_exchange *x)
@@ -448,8 +469,14 @@ static void on_request(void *user, struct http_exchange *x)
 		on_metrics(h, x);
 	else if (is_path(head, "/healthz") && reads)
 		answer_text(x, 200, "ok\n");
+	else if (is_path(head, "/") && reads)
+		on_page(h, x);
+	else if (is_path(head, "/sandbox") && reads)
+		page_sandbox(x);
+	else if (is_path(head, PAGE_STATE) && reads)
+		page_state(h->page, x, principal_of(h, head));
 	else
-		answer_text(x, 404, "Not Found: MCP is at /mcp\n");
+		answer_text(x, 404, "Not Found: MCP is at /mcp, and a page for browsers at /\n");
 }
 
 static void on_gone(void *user)
@@ -509,10 +536,7 @@ static void free_texts(const char *const *texts)
 
 static void mcp_http_free(struct mcp_http *h)
 {
-	for (size_t i = 0; i < h->n_tokens; i++)
-		free(h->tokens[i].principal);
-	free(h->tokens);
-	free(h->anyone);
+	httpwho_free(h->who);
 	free_texts(h->allowed.hosts);
 	free_texts(h->allowed.origins);
 	httpfiles_free(h->files);
@@ -539,7 +563,7 @@ static void on_timer_closed(uv_handle_t *timer)
 	one_closed(timer->data);
 }
 
-static void on_door_closed(void *user)
+static void on_part_closed(void *user)
 {
 	one_closed(user);
 }
@@ -557,16 +581,15 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 		.key = h->link_key,
 		.is_principal = is_principal,
 		.user = h};
+	const struct httpwho_config who = {.tokens = config->tokens,
+		.n_tokens = config->n_tokens,
+		.anyone = config->anyone,
+		.key = h->link_key,
+		.url = config->url,
+		.tls = config->tls};
 	h->server = config->server;
 	h->no_provider = config->no_provider;
 	session_profile_copy(config->profile, &h->profile);
-	h->anyone = xstrdup(config->anyone ? config->anyone : "");
-	h->tokens = xcalloc(config->n_tokens + 1, sizeof(*h->tokens));
-	for (; h->n_tokens < config->n_tokens; h->n_tokens++) {
-		const struct mcp_http_token *t = &config->tokens[h->n_tokens];
-		digest_of(t->token, h->tokens[h->n_tokens].digest);
-		h->tokens[h->n_tokens].principal = xstrdup(t->principal);
-	}
 	const struct httprules_allowed *a = &config->allowed;
 	copy_texts(a->hosts, a->n_hosts, &h->allowed.hosts, &h->allowed.n_hosts);
 	copy_texts(a->origins, a->n_origins, &h->allowed.origins, &h->allowed.n_origins);
@@ -577,6 +600,7 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 	else
 		id_random(h->link_key, sizeof(h->link_key));
 	h->url = config->url ? xstrdup(config->url) : NULL;
+	h->who = httpwho_new(&who);
 	h->files = httpfiles_new(&files);
 	h->tls = config->tls;
 	h->n_proxies = config->n_proxies;
@@ -588,11 +612,13 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 		mcp_http_free(h);
 		return r;
 	}
+	httpwho_set_port(h->who, http_server_port(h->door));
+	h->page = page_new(config->loop, h->server);
 	(void)uv_timer_init(config->loop, &h->keep_alive);
 	(void)uv_timer_init(config->loop, &h->reaper);
 	h->keep_alive.data = h;
 	h->reaper.data = h;
-	h->handles = 3;
+	h->handles = 4;
 	(void)uv_timer_start(&h->keep_alive, on_keep_alive, KEEP_ALIVE_MS, KEEP_ALIVE_MS);
 	uv_unref((uv_handle_t *)&h->keep_alive);
 	*ret = h;
@@ -614,7 +640,8 @@ void mcp_http_close(struct mcp_http *h, void (*done)(void *user), void *user)
 	h->closing = true;
 	h->done = done;
 	h->done_user = user;
-	http_server_close(h->door, on_door_closed, h);
+	http_server_close(h->door, on_part_closed, h);
+	page_close(h->page, on_part_closed, h);
 	list_for_each (r, next, &h->running, struct running, link)
 		running_free(r);
 	list_for_each (r, next, &h->finished, struct running, link)

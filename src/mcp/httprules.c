@@ -86,12 +86,20 @@ static bool is_allowed_origin(const char *origin, const struct httprules_allowed
 	return host && is_local(host);
 }
 
+/* A page of this server, as the browser calls it. */
+static bool is_own_origin(const char *origin, const char *host)
+{
+	const char *rest = strstr(origin, "://");
+	return rest && strcasecmp(rest + 3, host) == 0;
+}
+
 bool httprules_from_here(const struct http_head *head, const struct httprules_allowed *allowed)
 {
 	const char *host = http_field(head, "host"), *origin = http_field(head, "origin");
 	if (!host || !(is_local(host) || is_allowed_host(host, allowed)))
 		return false;
-	return http_count(head, "origin") == 0 || (origin && is_allowed_origin(origin, allowed));
+	return http_count(head, "origin") == 0 ||
+	       (origin && (is_own_origin(origin, host) || is_allowed_origin(origin, allowed)));
 }
 
 /* ---- eras ---- */

@@ -54,6 +54,7 @@ static int add_output(void *user, const struct output *o)
 		json_object_set_new(r, "title", jsonrpc_text(o->title));
 	json_object_set_new(r, "mimeType", jsonrpc_text(o->mime_type));
 	json_object_set_new(r, "size", json_integer((json_int_t)o->size));
+	json_object_set_new(r, "_meta", json_pack("{s:s}", "scb/sha256", o->sha256));
 	json_array_append_new(p->list, r);
 	(void)snprintf(p->next, sizeof(p->next), "%s", o->id);
 	return 0;

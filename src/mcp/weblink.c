@@ -48,8 +48,7 @@ static int hex_digit(char c)
 				      : -1;
 }
 
-/* Percent-decoded, where nothing in it is strange; NULL else. */
-static char *decode(const char *p, size_t n)
+char *weblink_decode(const char *p, size_t n)
 {
 	char *text = xmalloc(n + 1);
 	size_t used = 0;
@@ -87,7 +86,7 @@ static bool read_member(struct query *q, const char *p, size_t n)
 	if (!eq)
 		return false;
 	if (str_starts(p, "for=") && !q->principal) {
-		q->principal = decode(eq + 1, left);
+		q->principal = weblink_decode(eq + 1, left);
 		return q->principal && q->principal[0];
 	}
 	if (left >= sizeof(value))

@@ -36,3 +36,7 @@ struct weblink {
 int weblink_read(
 	const uint8_t key[static WEBLINK_KEY], const char *target, struct weblink *ret) MUST_CHECK;
 void weblink_done(struct weblink *l);
+
+/* A value of a query, percent-decoded; NULL where it holds a NUL or half an escape. Owned by the
+ * caller. */
+char *weblink_decode(const char *p, size_t n);

@@ -178,6 +178,8 @@ SEEDS = {
         b"HTTP/1.0 200 OK\r\n\r\nuntil the end",
         b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n",
     )],
+    "web": [b"\x01a=b; scb-1=1800000000." + b"0" * 64 + b"; c", b"\x01scb-1=.;scb-1", b"\0/?token=a%2Bb&show=d-0",
+            b"\0/outputs/o-" + b"0" * 32 + b"/a%20b.txt?for=uid%3A0&until=1800000000&key=" + b"0" * 32],
     "front": [front(*frames) for frames in (
         [(2, MESSAGE + rpc("ping").strip())],
         [(2, MESSAGE + call("run_code", language="python", code="1").strip()), (3, b"")],
