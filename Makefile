@@ -1,6 +1,6 @@
 # Everything here does its own set-up; a newcomer needs git and make. The build itself is meson's.
 #
-#   make run         install what is missing, build, run the first example
+#   make run         install what is missing, build, run the first example, show a dashboard
 #   make check       build, run every test that this machine can run          (a quarter of an hour)
 #   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients, a virtual machine
 #   make fuzz        each fuzz target for FUZZ_SECONDS (60)
@@ -39,6 +39,8 @@ run:
 	@tools/setup build ui run
 	@tools/build $(BUILD)
 	@$(PYTHON) examples/first-run/main.py
+	@if [ -t 0 ] && [ -t 1 ]; then $(BUILD)/scb demo; \
+	else echo "A dashboard in your browser, until Ctrl-C: $(BUILD)/scb demo"; fi
 
 check:
 	@tools/setup build ui run test

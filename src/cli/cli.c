@@ -15,6 +15,7 @@ static const char help[] =
 	"  scb serve [options]           the MCP server on stdin and stdout, for a host to start\n"
 	"  scb run [options] FILE        runs a file in a fresh sandbox and prints its output\n"
 	"  scb run [options] -c CODE     the same with code from the command line\n"
+	"  scb demo [options]            a dashboard on real data, in the browser, until Ctrl-C\n"
 	"  scb sessions list             the sessions of this user's broker\n"
 	"  scb sessions close HANDLE     ends one of them, or with --all instead of HANDLE every "
 	"one;\n"
@@ -38,7 +39,7 @@ static const char help[] =
 	"cannot\n"
 	"  scb --help | --version\n"
 	"\n"
-	"Options of serve and run:\n"
+	"Options of serve, run and demo:\n"
 	"  --mount NAME=DIR       shows a folder in the sandbox at /mnt/NAME, read-only "
 	"(repeatable)\n"
 	"  --limit NAME=VALUE     (repeatable) of a sandbox: memory=1G, workspace=512M, tmp=128M,\n"
@@ -87,7 +88,13 @@ static const char help[] =
 	"  --timeout SECONDS      ends the program after so long; default: --limit timeout_s, "
 	"else\n"
 	"                         3600\n"
-	"The program gets no arguments and an empty stdin; FILE may be - to read it from stdin.\n"
+	"Options of demo, beside those of serve and run:\n"
+	"  --port PORT            where it listens, on 127.0.0.1; default: one that is free\n"
+	"  --no-open              starts no browser; without a terminal and a screen it never "
+	"does\n"
+	"Without --state all that it made goes when it ends.\n"
+	"The program of run gets no arguments and an empty stdin; FILE may be - to read it from "
+	"stdin.\n"
 	"\n"
 	"Exit status: of `run`, the program's own, or 128 and the signal's number where one ended "
 	"it;\n"
@@ -102,6 +109,7 @@ static const struct command {
 } commands[] = {
 	{"serve", cli_serve},
 	{"run", cli_run},
+	{"demo", cli_demo},
 	{"sessions", cli_sessions},
 	{"broker", cli_broker}, /* for start.c alone: not in the help */
 	{"policy", cli_policy},

@@ -15,6 +15,7 @@ int cli_policy(int argc, char **argv);
 int cli_audit(int argc, char **argv);
 int cli_image(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_demo(int argc, char **argv);
 
 /* Prints the help, all of it, to stdout. */
 int cli_help(void);

@@ -130,7 +130,7 @@ static void run(struct probing *p)
 
 /* Beside this program (a build directory), else where `make install` puts it: SCB_LIBEXECDIR, from
  * the program's folder where it is relative. */
-static char *beside(const char *name)
+char *provider_beside(const char *name)
 {
 	char exe[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -155,13 +155,13 @@ static char *beside(const char *name)
 char *provider_agent_path(void)
 {
 	const char *set = getenv("SCB_AGENT");
-	return set ? xstrdup(set) : beside("scb-agent");
+	return set ? xstrdup(set) : provider_beside("scb-agent");
 }
 
 char *provider_kernels_dir(void)
 {
 	const char *set = getenv("SCB_KERNELS");
-	return set ? xstrdup(set) : beside("kernels");
+	return set ? xstrdup(set) : provider_beside("kernels");
 }
 
 /* First line of `bwrap --version`, or "". */

@@ -194,3 +194,5 @@ int provider_sweep(const char *runtime_dir);
  * SCB_KERNELS override. The caller frees. */
 char *provider_agent_path(void);
 char *provider_kernels_dir(void);
+/* Another file that stands there. */
+char *provider_beside(const char *name);

@@ -112,7 +112,7 @@ class Place:
             os.mkdir(self.bin)
             for name in ("scb", "scb-agent"):
                 shutil.copy2(os.path.join(BUILD, name), self.bin)
-            for name in ("kernels", "sandbox-image"):
+            for name in ("kernels", "examples", "sandbox-image"):
                 shutil.copytree(os.path.join(BUILD, name), os.path.join(self.bin, name),
                                 ignore=shutil.ignore_patterns("meson*", "*.p"))
             subprocess.run(["chmod", "-R", "a+rX", self.bin], check=True)
