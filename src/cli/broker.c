@@ -31,15 +31,13 @@
 
 /* A host that restarts its server finds the broker still there. */
 #define GRACE_MS 3000
-/* Sandboxes that are being taken down get so long. */
-#define EXIT_MAX_MS 5000
 
 struct broker {
 	struct parts parts;
 	char *socket, *log;
 	struct fronts *fronts;
 	uv_signal_t signals[3];
-	uv_timer_t idle, shutdown, deadline;
+	uv_timer_t idle, shutdown;
 	bool ending;
 	struct web *web;    /* NULL: no HTTP */
 	bool in_foreground; /* started by hand, for HTTP: it ends by a signal alone */
@@ -67,26 +65,11 @@ static void withdraw(struct broker *b)
 	(void)unlink(b->socket);
 }
 
-static void on_deadline(uv_timer_t *t)
-{
-	(void)t;
-	log_error("sandboxes did not go away within %d s; the next start of scb removes them",
-		EXIT_MAX_MS / 1000);
-	_exit(1);
-}
-
-static void on_sessions_closed(void *user)
-{
-	struct broker *b = user;
-	mcp_server_close(b->parts.server);
-	uv_close((uv_handle_t *)&b->deadline, NULL);
-}
-
 static void on_web_closed(void *user)
 {
 	struct broker *b = user;
 	fronts_close(b->fronts);
-	parts_end_sessions(&b->parts, on_sessions_closed, b);
+	parts_end(&b->parts, NULL, NULL);
 }
 
 /* From the loop, not from inside whatever noticed that nobody is there. */
@@ -97,7 +80,7 @@ static void on_shutdown(uv_timer_t *t)
 	uv_close((uv_handle_t *)&b->idle, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(b->signals); i++)
 		uv_close((uv_handle_t *)&b->signals[i], NULL);
-	(void)uv_timer_start(&b->deadline, on_deadline, EXIT_MAX_MS, 0);
+	parts_must_end(&b->parts);
 	web_close(TAKE_PTR(b->web), on_web_closed, b);
 }
 
@@ -244,8 +227,7 @@ static void prepare(struct broker *b)
 	}
 	(void)uv_timer_init(loop, &b->idle);
 	(void)uv_timer_init(loop, &b->shutdown);
-	(void)uv_timer_init(loop, &b->deadline);
-	b->idle.data = b->shutdown.data = b->deadline.data = b;
+	b->idle.data = b->shutdown.data = b;
 }
 
 static int run(const struct settings *settings, const struct web_settings *web, struct err *err)

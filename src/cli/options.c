@@ -73,6 +73,17 @@ int options_parse(int argc, char **argv, const struct option_table *tables,
 	return 0;
 }
 
+int options_word(const char *word, const char **const places[], size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!*places[i]) {
+			*places[i] = word;
+			return 0;
+		}
+	}
+	return unknown("unexpected argument \"", word, err);
+}
+
 bool options_want_help(int argc, char **argv, const struct option_table *tables)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

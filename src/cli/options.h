@@ -27,6 +27,10 @@ int options_parse(int argc, char **argv, const struct option_table *tables,
 	int (*positional)(void *user, const char *value, struct err *err),
 	struct err *err) MUST_CHECK;
 
+/* For positional(): a word goes to the first of the n places that has none yet. */
+int options_word(
+	const char *word, const char **const places[], size_t n, struct err *err) MUST_CHECK;
+
 /* Is --help or -h among the options (not as another's value)? */
 bool options_want_help(int argc, char **argv, const struct option_table *tables);
 

@@ -21,6 +21,9 @@
 #include "session/session.h"
 #include "store/store.h"
 
+/* Sandboxes that are being taken down get so long. */
+#define END_MAX_MS 5000
+
 #define SOLO_CHAINS_MAX 64
 
 static void sweep_one(const char *dir)
@@ -227,27 +230,46 @@ int parts_open(struct parts *p, const struct settings *settings, bool solo, stru
 	open_sessions(p);
 	open_outputs(p);
 	open_server(p);
+	(void)uv_timer_init(&p->loop, &p->deadline);
 	p->watch = policy_watch_new(&p->loop, policy_source_path(p->policy), on_policy_changed, p);
 	return 0;
 }
 
-void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user)
+static void on_deadline(uv_timer_t *t)
 {
-	struct sessions *all = TAKE_PTR(p->sessions);
-	CHECK(all);
-	policy_watch_close(TAKE_PTR(p->watch));
-	sessions_close(all, done, user);
+	(void)t;
+	log_error("sandboxes did not go away within %d s; the next start of scb removes them",
+		END_MAX_MS / 1000);
+	_exit(1);
 }
 
-static void on_abandoned(void *user)
+void parts_must_end(struct parts *p)
+{
+	(void)uv_timer_start(&p->deadline, on_deadline, END_MAX_MS, 0);
+}
+
+static void on_sessions_closed(void *user)
 {
 	struct parts *p = user;
 	mcp_server_close(p->server);
+	uv_close((uv_handle_t *)&p->deadline, NULL);
+	if (p->ended)
+		p->ended(p->ended_user);
+}
+
+void parts_end(struct parts *p, void (*done)(void *user), void *user)
+{
+	struct sessions *all = TAKE_PTR(p->sessions);
+	CHECK(all);
+	p->ended = done;
+	p->ended_user = user;
+	policy_watch_close(TAKE_PTR(p->watch));
+	sessions_close(all, on_sessions_closed, p);
 }
 
 void parts_abandon(struct parts *p)
 {
-	parts_end_sessions(p, on_abandoned, p);
+	parts_end(p, NULL, NULL);
 	(void)uv_run(&p->loop, UV_RUN_DEFAULT);
 }
 

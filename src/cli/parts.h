@@ -25,6 +25,9 @@ struct parts {
 	/* Other rules hold: whoever gives secrets is to be asked again. NULL: nobody yet. */
 	void (*policy_changed)(void *user);
 	void *policy_user;
+	uv_timer_t deadline; /* of the end */
+	void (*ended)(void *user);
+	void *ended_user;
 };
 
 /* settings are borrowed, and checked. Whatever it returns, parts_close() is needed. */
@@ -33,9 +36,12 @@ int parts_open(
 /* Reads the policy file again. What is wrong with it is logged and audited, and the rules stay as
  * they were. */
 void parts_reload_policy(struct parts *p);
-/* Ends every session; connections are closed first, the server afterwards. done once nothing of
- * them is left. */
-void parts_end_sessions(struct parts *p, void (*done)(void *user), void *user);
+/* The end has begun: what is not gone some seconds from now is left to the next start, and the
+ * process exits. */
+void parts_must_end(struct parts *p);
+/* Ends every session, after the connections, and then the server. done (may be NULL) once nothing
+ * of them is left. */
+void parts_end(struct parts *p, void (*done)(void *user), void *user);
 /* After a parts_open() that went well, where something else did not: ends what it began. Runs the
  * loop. */
 void parts_abandon(struct parts *p);

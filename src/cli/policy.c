@@ -22,14 +22,7 @@ static int set_principal(void *user, const char *value, struct err *err)
 static int set_word(void *user, const char *value, struct err *err)
 {
 	struct command *c = user;
-	if (!c->verb)
-		c->verb = value;
-	else if (!c->word)
-		c->word = value;
-	else
-		return err_set(err, ERR_INVALID_ARGUMENT, 0,
-			"unexpected argument \"%.100s\"; `scb --help` tells what there is", value);
-	return 0;
+	return options_word(value, (const char **[]){&c->verb, &c->word}, 2, err);
 }
 
 static const struct option_def own_options[] = {{"--principal", "P", set_principal}, {0}};

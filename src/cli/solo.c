@@ -18,9 +18,6 @@
 #include "mcp/stdio.h"
 #include "session/session.h"
 
-/* Sandboxes get so long to go away before the process ends without them. */
-#define EXIT_MAX_MS 5000
-
 struct solo {
 	struct parts parts;
 	struct err no_provider;
@@ -28,7 +25,7 @@ struct solo {
 	struct mcp_conn *conn;
 	struct stdio *stdio;
 	uv_signal_t signals[3];
-	uv_timer_t shutdown, deadline;
+	uv_timer_t shutdown;
 	char principal[32];
 	struct gather *gather; /* secrets from variables and programs */
 	struct vault_giver *giver;
@@ -38,20 +35,10 @@ struct solo {
 
 /* ---- the end ---- */
 
-static void on_deadline(uv_timer_t *t)
-{
-	(void)t;
-	log_error("sandboxes did not go away within %d s; the next start of scb removes them",
-		EXIT_MAX_MS / 1000);
-	_exit(1);
-}
-
-static void on_sessions_closed(void *user)
+static void on_ended(void *user)
 {
 	struct solo *s = user;
-	mcp_server_close(s->parts.server);
 	stdio_close(s->stdio);
-	uv_close((uv_handle_t *)&s->deadline, NULL);
 }
 
 /* From the loop, not from inside whatever noticed the end. */
@@ -62,10 +49,10 @@ static void on_shutdown(uv_timer_t *t)
 	uv_close((uv_handle_t *)&s->gathering, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(s->signals); i++)
 		uv_close((uv_handle_t *)&s->signals[i], NULL);
-	(void)uv_timer_start(&s->deadline, on_deadline, EXIT_MAX_MS, 0);
+	parts_must_end(&s->parts);
 	stdio_stop(s->stdio);
 	mcp_conn_close(s->conn);
-	parts_end_sessions(&s->parts, on_sessions_closed, s);
+	parts_end(&s->parts, on_ended, s);
 }
 
 static void begin_end(struct solo *s)
@@ -202,8 +189,7 @@ static void start(struct solo *s, const struct settings *settings, int fd_out)
 		(void)uv_signal_start(&s->signals[i], on_signal, numbers[i]);
 	}
 	(void)uv_timer_init(loop, &s->shutdown);
-	(void)uv_timer_init(loop, &s->deadline);
-	s->shutdown.data = s->deadline.data = s;
+	s->shutdown.data = s;
 
 	(void)snprintf(s->principal, sizeof(s->principal), "uid:%u", getuid());
 	begin_secrets(s);

@@ -146,20 +146,6 @@ static void on_answer(void *user, const struct dashboard_answer *a, const struct
 		b->answered(c, b->dashboard, a, NULL);
 }
 
-static int audit_start(struct call *c, const json_t *request, struct err *err)
-{
-	_cleanup_free_ char *text = json_dumps(request, JSON_COMPACT | JSON_SORT_KEYS);
-	uint8_t digest[SHA256_SIZE];
-	char hex[2 * SHA256_SIZE + 1];
-	struct sha256 s;
-	sha256_init(&s);
-	sha256_update(&s, text ? text : "", text ? strlen(text) : 0);
-	sha256_final(&s, digest);
-	id_hex(digest, sizeof(digest), hex);
-	struct audit_event e = {.event = "exec.start", .sha256 = hex, .detail = "dashboard"};
-	return call_audit(c, &e, err);
-}
-
 void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, json_t *request,
 	uint64_t seq, uint64_t wait_us, board_fn answered)
 {
@@ -176,7 +162,7 @@ void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, j
 	};
 	int r = run_timeout_us(c, &timeout_us, &err);
 	if (r == 0 && !dashboard_joins(d, &ask))
-		r = audit_start(c, request, &err);
+		r = run_audit_start(c, request, "dashboard", &err);
 	if (r < 0) {
 		json_decref(request);
 		call_fail(c, &err);

@@ -154,6 +154,16 @@ void run_wait(struct call *c, const char *job, uint64_t wait_us, uint64_t timeou
 
 /* ---- idempotency ---- */
 
+static void digest_of(const json_t *request, uint8_t ret[static SHA256_SIZE])
+{
+	_cleanup_free_ char *text = json_dumps(request, JSON_COMPACT | JSON_SORT_KEYS);
+	CHECK(text); /* it has been read from JSON */
+	struct sha256 s;
+	sha256_init(&s);
+	sha256_update(&s, text, strlen(text));
+	sha256_final(&s, ret);
+}
+
 /* What was asked, without what may differ between two tries of the same thing. */
 static void arguments_digest(const struct call *c, uint8_t ret[static SHA256_SIZE])
 {
@@ -162,13 +172,7 @@ static void arguments_digest(const struct call *c, uint8_t ret[static SHA256_SIZ
 	for (size_t i = 0; i < ARRAY_SIZE(volatile_args); i++)
 		json_object_del(args, volatile_args[i]);
 	json_object_set_new(args, " tool", json_string(c->tool->name));
-	char *text = json_dumps(args, JSON_COMPACT | JSON_SORT_KEYS);
-	CHECK(text);
-	struct sha256 s;
-	sha256_init(&s);
-	sha256_update(&s, text, strlen(text));
-	sha256_final(&s, ret);
-	free(text);
+	digest_of(args, ret);
 	json_decref(args);
 }
 
@@ -247,18 +251,27 @@ static void answer_known(struct call *c, const struct idempotency_record *known)
 
 /* ---- start ---- */
 
-static int audit_start(struct call *c, const struct exec_request *req, struct err *err)
+static int audit_digest(struct call *c, const uint8_t digest[static SHA256_SIZE],
+	const char *detail, struct err *err)
 {
 	char hex[2 * SHA256_SIZE + 1];
+	id_hex(digest, SHA256_SIZE, hex);
+	struct audit_event e = {.event = "exec.start", .sha256 = hex, .detail = detail};
+	return call_audit(c, &e, err);
+}
+
+int run_audit_start(struct call *c, const json_t *request, const char *detail, struct err *err)
+{
+	uint8_t digest[SHA256_SIZE];
+	digest_of(request, digest);
+	return audit_digest(c, digest, detail, err);
+}
+
+static int audit_start(struct call *c, const struct exec_request *req, struct err *err)
+{
 	uint8_t digest[SHA256_SIZE];
 	arguments_digest(c, digest);
-	id_hex(digest, sizeof(digest), hex);
-	struct audit_event e = {
-		.event = "exec.start",
-		.sha256 = hex,
-		.detail = req->kind == JOB_KIND_CELL ? req->language : "command",
-	};
-	return call_audit(c, &e, err);
+	return audit_digest(c, digest, req->kind == JOB_KIND_CELL ? req->language : "command", err);
 }
 
 int run_timeout_us(const struct call *c, uint64_t *ret_timeout_us, struct err *err)

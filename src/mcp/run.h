@@ -29,5 +29,9 @@ void run_wait(struct call *c, const char *job, uint64_t wait_us, uint64_t timeou
 /* wait_s of this call, bounded by policy. */
 uint64_t run_wait_us(const struct call *c);
 bool run_cancel(struct call *c);
+/* Writes the line exec.start of what is not run by run_start(); request stands in it as its hash,
+ * detail as it is. */
+int run_audit_start(
+	struct call *c, const json_t *request, const char *detail, struct err *err) MUST_CHECK;
 /* timeout_s of this call, checked against the policy. */
 int run_timeout_us(const struct call *c, uint64_t *ret_timeout_us, struct err *err) MUST_CHECK;
