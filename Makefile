@@ -9,7 +9,8 @@
 #   make soak        a mix of calls for SOAK_MINUTES (2); SOAK=cycles: 1,000 sandboxes made and
 #                    destroyed; SOAK=output: one job that prints 10 GiB; SOAK=sessions: 1,000 live at
 #                    once; SOAK=steps, SOAK=chance: brokers killed at every step, 300 times by chance;
-#                    SOAK=dashboards: 10,000 random scripts beside whole runs
+#                    SOAK=dashboards: 10,000 random scripts beside whole runs;
+#                    SOAK=docker: 200 containers of an engine one after the other, 50 at once
 #   make install     into PREFIX (/usr/local); DESTDIR is honoured; make uninstall undoes it
 #   make format      clang-format every C file
 #   make clean       remove what was built
@@ -65,7 +66,7 @@ bench:
 	@$(PYTHON) bench/run.py $(BUILD)
 
 soak:
-	@tools/setup build ui run test
+	@tools/setup build ui run test $(if $(filter docker,$(SOAK)),engines)
 	@tools/build $(BUILD)
 	@SCB_BUILD=$(BUILD) SOAK_MINUTES=$(SOAK_MINUTES) $(PYTHON) tests/soak/soak.py $(SOAK)
 

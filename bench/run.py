@@ -13,6 +13,7 @@ import tempfile
 sys.dont_write_bytecode = True
 import audit  # noqa: E402
 import dashboard  # noqa: E402
+import docker  # noqa: E402
 import peer  # noqa: E402
 import policy  # noqa: E402
 import redact  # noqa: E402
@@ -42,6 +43,7 @@ GROUPS = {
     "http": web.http,
     "connections": web.connections,
     "dashboard": dashboard.dashboard,
+    "docker": docker.docker,
 }
 
 

@@ -22,15 +22,10 @@ import sys
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [here] + [entry for entry in sys.path if entry not in ("", here)]
 
-from scb_kernel import forked, loop, reborn, show, spare, wire  # noqa: E402
+from scb_kernel import forked, loop, reborn, spare, warm, wire  # noqa: E402
 
 _STAT = struct.Struct("qQq")
 SPARE_AFTER_MS = 50  # of quiet
-# Loaded where they are installed, in this order.
-LIBRARIES = ("numpy", "pandas", "matplotlib.pyplot")
-# Of IPython only the modules: a kernel makes its shell when a cell needs it.
-IPYTHON = ("IPython.core.interactiveshell", "IPython.core.displayhook", "IPython.core.displaypub",
-           "IPython.core.formatters", "IPython.core.compilerop", "traitlets.config")
 
 
 class Refused(Exception):
@@ -51,23 +46,11 @@ def load(name):
     return True
 
 
-def use_pandas():
-    """What most first cells do. (Not in each kernel as well: that would be 4 MB of memory of its own,
-    for two milliseconds of one of its cells.)"""
-    pandas = sys.modules.get("pandas")
-    if pandas is None:
-        return
-    frame = pandas.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.0, 3.0], "c": [1, 2, 3]})
-    frame.describe()
-    frame.groupby("a").b.mean()
-    show.bundle(frame)
-
-
 def warm_up(kernel):
     """Loads and uses what most cells use, so that no kernel has to."""
-    for name in LIBRARIES + IPYTHON + ("scb_dash.service",):
+    for name in warm.LIBRARIES + warm.IPYTHON + ("scb_dash.service",):
         load(name)
-    use_pandas()
+    warm.touch()
     forked.rehearse_cells(kernel)
     figures = sys.modules.get("matplotlib.pyplot")
     if figures is not None:

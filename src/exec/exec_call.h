@@ -13,6 +13,7 @@ struct exec {
 	struct list kernels; /* of struct exec_kernel_ref */
 	struct exec_spawner spawner;
 	struct exec_kernel_ref *spawning; /* every call waits for it: their order stays */
+	bool warm;                        /* nobody waits for the kernel that is started next */
 	uv_timer_t timer; /* due at once when a call has failed before it reached the link, else
 			     when the first of them is late */
 };

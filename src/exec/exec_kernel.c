@@ -179,6 +179,8 @@ static int start_body(struct buf *b, const struct exec *x, const struct exec_ker
 		r = tlv_str(b, TAG_ARGV, l->interpreter);
 	r = r ? r : tlv_str(b, TAG_ARGV, program);
 	r = r ? r : tlv_str(b, TAG_ENV, "SCB_KERNEL_FD=3");
+	if (r == 0 && x->warm) /* it loads what most cells need (kernels/python, warm.py) */
+		r = tlv_str(b, TAG_ENV, "SCB_KERNEL_WARM=1");
 	return r ? r : tlv_str(b, TAG_CWD, x->workspace);
 }
 
@@ -211,8 +213,10 @@ void exec_kernel_prepare(struct exec *x)
 {
 	struct err err;
 	struct exec_kernel_ref *k = exec_kernel_ref(x, languages[0].name, NULL, &err);
+	x->warm = true;
 	if (k)
 		exec_kernel_start(x, k);
+	x->warm = false;
 }
 
 void exec_set_spawner(struct exec *x, const struct exec_spawner *s)

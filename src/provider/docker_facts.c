@@ -11,11 +11,14 @@
 #include "base/str.h"
 #include "provider/docker_engine.h"
 
-#define API_MINOR     41
-#define LEARN_US      (5 * USEC_PER_SEC)
-#define ASK_US        (2 * USEC_PER_SEC) /* of it, for one question */
+#define API_MINOR 41
+/* Podman takes hundreds of milliseconds for each question, and many times that on a busy machine; a
+ * front waits no longer than 10 s. */
+#define LEARN_US      (8 * USEC_PER_SEC)
 #define FACTS_AGE_US  (60 * USEC_PER_SEC)
 #define FAILED_AGE_US (2 * USEC_PER_SEC)
+/* Who has kept everybody waiting does not do so again at once. */
+#define HUNG_AGE_US (20 * USEC_PER_SEC)
 
 enum question { ASK_VERSION, ASK_INFO, ASK_IMAGE, ASK_NOTHING };
 
@@ -108,9 +111,15 @@ static int read_info(json_t *o, struct docker_facts *f, struct err *err)
 	f->pids = json_is_true(json_object_get(o, "PidsLimit"));
 	f->cpu = json_is_true(json_object_get(o, "CpuCfsQuota"));
 	f->small_ids = list_has(security, "name=userns") || list_has(security, "name=rootless");
-	f->runsc = json_is_object(runsc);
+	/* Podman lists all that it has heard of, and runs its own default. */
+	f->runsc = json_is_object(runsc) && !f->podman;
 	f->runsc_no_net = list_has(json_object_get(runsc, "runtimeArgs"), "--network=none");
 	/* One with a dot or slash is no registered name: containerd's, or a path. */
+	if (f->podman && strcmp(wish, "auto") != 0)
+		return err_set(err, ERR_PROVIDER_UNUSABLE, ENOTSUP,
+			"Podman takes its runtime from containers.conf and leaves out what it is "
+			"asked for: unset BROKER_RUNTIME (%.40s)",
+			wish);
 	if (strcmp(wish, "auto") != 0 && !strpbrk(wish, "./") && !json_object_get(runtimes, wish))
 		return err_set(err, ERR_PROVIDER_UNUSABLE, ENOENT,
 			"%s has no runtime %.40s, which BROKER_RUNTIME asks for: register it under "
@@ -219,7 +228,7 @@ static bool begin_asking(struct learning *l)
 		.path = paths[l->question],
 		/* an engine without the oldest version that is known here still tells of itself */
 		.api = l->question == ASK_VERSION ? "" : l->facts.api,
-		.timeout_us = MIN(left_us, ASK_US)};
+		.timeout_us = left_us};
 	l->call = docker_send(l->loop, docker_endpoint(), &req, on_answer, l, &l->why);
 	return l->call;
 }
@@ -247,7 +256,9 @@ static void cancel(struct provider_wait *w)
 bool docker_await(uv_loop_t *loop, struct provider_wait *w)
 {
 	uint64_t now = clock_monotonic_us();
-	uint64_t fresh_us = known.why.code ? FAILED_AGE_US : FACTS_AGE_US;
+	uint64_t fresh_us = !known.why.code                 ? FACTS_AGE_US
+			    : known.why.errnum == ETIMEDOUT ? HUNG_AGE_US
+							    : FAILED_AGE_US;
 	if (known.asked && now - known.at_us < fresh_us)
 		return false;
 	if (!known.learning) {

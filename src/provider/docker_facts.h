@@ -24,8 +24,8 @@ struct docker_facts {
 int docker_known(const struct docker_facts **ret, struct err *err) MUST_CHECK;
 /* Is its image there, too? */
 int docker_known_image(struct err *err) MUST_CHECK;
-/* See struct provider, await. An engine is asked anew once a minute, one that has failed after 2 s;
- * all of it takes 5 s at most. */
+/* See struct provider, await. An engine is asked anew once a minute, one that has failed after 2 s,
+ * or 20 where it hung; all of it takes 8 s at most. */
 bool docker_await(uv_loop_t *loop, struct provider_wait *w);
 /* It has just refused what by these facts it should do: they are asked for anew. */
 void docker_doubt(void);

@@ -160,7 +160,7 @@ class Hostile(unittest.TestCase):
 
     def refused(self, provider="docker"):
         client = self.serve(provider)
-        client.initialize()
+        client.initialize(timeout=30)
         r = client.tool("run_code", code="1 + 1")
         client.close()
         return r

@@ -12,6 +12,10 @@ import tempfile
 import threading
 
 SCB = sys.argv[1]
+os.environ["SCB_BUILD"] = os.path.dirname(os.path.abspath(SCB))
+sys.dont_write_bytecode = True
+import leftovers  # noqa: E402
+
 ENGINE = os.environ["DOCKER_HOST"][len("unix://"):]
 ALLOWED = re.compile(
     r"^(GET /version|GET /v1\.\d+/(info|images/[^/ ]+/json|containers/scb-x-[0-9a-f]{32}/json)"
@@ -151,4 +155,7 @@ with tempfile.TemporaryDirectory(prefix="scb-proxy-") as home:
     refused("a key that others can read", ["chmod 600"])
     os.chmod(certs + "/key.pem", 0o600)
     ok(containers() == before, "no container is left of all this")
+
+os.environ.pop("DOCKER_TLS_VERIFY", None)
+leftovers.run(ok)
 print(f"1..{n}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""soak.py [mix|cycles|output|sessions|steps|chance|dashboards]: what only shows after a while or in numbers: memory,
+"""soak.py [mix|cycles|output|sessions|steps|chance|dashboards|docker]: what only shows after a while or in numbers: memory,
 descriptors, what is left.
 
   mix     calls of every kind on several sessions at once, for SOAK_MINUTES (2); SOAK_SEED repeats one
@@ -9,6 +9,7 @@ descriptors, what is left.
   steps   brokers killed at every step of a client's day, for each provider, as root and as a user
   chance  brokers killed at random moments of it, SOAK_CHANCE (300) times
   dashboards  SOAK_PROGRAMS (10,000) random scripts, each through some events beside whole runs in forks
+  docker  sandboxes of a container engine, SCB_CYCLES (200) one after the other, SCB_PARALLEL (50) at once; as root
 
 Exit status 0 where all held. Run by `make soak`.
 """
@@ -408,8 +409,19 @@ def dashboards():
         fault("tests/dashboard/fuzz.py")
 
 
+# ---- a container engine: tests/engines ----
+
+def docker():
+    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "engines")
+    done = subprocess.run([here + "/dockerd", sys.executable, here + "/leftovers.py"],
+                          env={"SCB_CYCLES": "200", "SCB_PARALLEL": "50", **os.environ})
+    if done.returncode != 0:
+        fault(f"tests/engines: exit status {done.returncode}")
+
+
 def main():
-    kinds = {"mix": mix, "dashboards": dashboards, "cycles": cycles, "output": output, "sessions": sessions, "steps": steps, "chance": chance}
+    kinds = {"mix": mix, "dashboards": dashboards, "cycles": cycles, "output": output, "sessions": sessions, "steps": steps,
+             "chance": chance, "docker": docker}
     wanted = sys.argv[1] if len(sys.argv) > 1 else "mix"
     if wanted not in kinds:
         raise SystemExit(f"soak: there are {', '.join(kinds)}")

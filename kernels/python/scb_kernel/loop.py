@@ -15,7 +15,7 @@ import os
 import sys
 import types
 
-from . import errors, figures, paths, show, streams, twin, wire
+from . import errors, figures, paths, show, streams, twin, warm, wire
 from .interrupts import Interrupts
 
 _ALLOW_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -409,6 +409,8 @@ class Kernel:
         self.workspace = os.getcwd()
         self.interrupts.install()
         self.send_ready()
+        if os.environ.pop("SCB_KERNEL_WARM", None):
+            warm.up(self.channel)
         while True:
             try:
                 kind, _, payload = self.channel.read()

@@ -2,6 +2,7 @@
 
 import _socket
 import os
+import select
 import struct
 import threading
 
@@ -81,6 +82,10 @@ class Channel:
         self._lock = threading.Lock()
         self._in_cell = False
         self.forked = False
+
+    def waits(self):
+        """Has something come?"""
+        return bool(self._in) or bool(select.select([self._fd], [], [], 0)[0])
 
     def read(self):
         """The next frame: (kind, flags, payload). EOFError once the agent is gone."""
