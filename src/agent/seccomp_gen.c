@@ -267,11 +267,13 @@ static void append_exported(struct program *p, scmp_filter_ctx ctx)
 
 /* ---- for a container engine ---- */
 
-/* JSON inside a C string. */
+/* What is written is JSON inside a C string. */
+static bool in_c;
+
 static void put(FILE *out, const char *json)
 {
 	for (; *json; json++)
-		(void)fprintf(out, *json == '"' ? "\\%c" : "%c", *json);
+		(void)fprintf(out, *json == '"' && in_c ? "\\%c" : "%c", *json);
 }
 
 static void put_rule(FILE *out, const char *const *names, size_t n, const char *rest)
@@ -282,7 +284,10 @@ static void put_rule(FILE *out, const char *const *names, size_t n, const char *
 		/* A runtime refuses a profile with names that it cannot resolve, or skips them. */
 		if (seccomp_syscall_resolve_name(names[i]) < 0)
 			continue;
-		(void)fprintf(out, "%s\\\"%s\\\"", comma, names[i]);
+		put(out, comma);
+		put(out, "\"");
+		put(out, names[i]);
+		put(out, "\"");
 		comma = ",";
 	}
 	put(out, rest);
@@ -309,7 +314,6 @@ static void write_profile(FILE *out)
 	for (size_t i = 0; i < COUNT(allowed); i++)
 		if (!has_rule_of_its_own(allowed[i]))
 			plain[n++] = allowed[i];
-	(void)fprintf(out, "/* Made by seccomp_gen. */\nstatic const char seccomp_profile[] = \"");
 	put(out, "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":38,\"syscalls\":[");
 	put_rule(out, plain, n, "],\"action\":\"SCMP_ACT_ALLOW\"");
 	(void)snprintf(args, sizeof(args),
@@ -331,7 +335,6 @@ static void write_profile(FILE *out)
 	put_rule(out, sockets, 2, args);
 	put_rule(out, refused, COUNT(refused), "],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":1");
 	put(out, "{\"names\":[\"clone3\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":38}]}");
-	(void)fprintf(out, "\";\n");
 }
 
 static FILE *open_output(const char *path)
@@ -350,8 +353,8 @@ static void close_output(FILE *out, const char *path)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3) {
-		(void)fprintf(stderr, "usage: seccomp_gen FILTER PROFILE\n");
+	if (argc != 4) {
+		(void)fprintf(stderr, "usage: seccomp_gen FILTER PROFILE.h PROFILE.json\n");
 		return 2;
 	}
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
@@ -380,7 +383,14 @@ int main(int argc, char **argv)
 	(void)fprintf(out, "};\n");
 	close_output(out, argv[1]);
 	out = open_output(argv[2]);
+	(void)fprintf(out, "/* Made by seccomp_gen. */\nstatic const char seccomp_profile[] = \"");
+	in_c = true;
 	write_profile(out);
+	(void)fprintf(out, "\";\n");
 	close_output(out, argv[2]);
+	out = open_output(argv[3]);
+	in_c = false;
+	write_profile(out);
+	close_output(out, argv[3]);
 	return 0;
 }

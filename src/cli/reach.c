@@ -18,8 +18,9 @@
 #include "mcp/frontwire.h"
 #include "mcp/jsonrpc.h"
 
-/* A broker answers HELLO within microseconds; one that is stopped never does. */
-#define ANSWER_US (10 * USEC_PER_SEC)
+/* A broker answers HELLO within microseconds, or after the 15 s that it waits for an engine at most
+ * (provider_await()); one that is stopped never does. */
+#define ANSWER_US (20 * USEC_PER_SEC)
 /* Between two looks at a broker that starts or ends: 1 ms, then longer. */
 #define WAIT_MIN_US (1 * USEC_PER_MSEC)
 #define WAIT_MAX_US (50 * USEC_PER_MSEC)

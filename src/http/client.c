@@ -139,7 +139,11 @@ static void succeed(struct http_client *c)
 static unsigned on_head(void *user, const struct http_head *h)
 {
 	struct http_client *c = user;
-	c->answer.status = h->status;
+	const char *server = http_field(h, "server"), *api = http_field(h, "api-version");
+	struct http_client_answer *a = &c->answer;
+	a->status = h->status;
+	(void)snprintf(a->server, sizeof(a->server), "%s", server ? server : "");
+	(void)snprintf(a->api, sizeof(a->api), "%s", api ? api : "");
 	return 0;
 }
 

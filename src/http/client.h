@@ -31,6 +31,8 @@ struct http_client_request {
 
 struct http_client_answer {
 	unsigned status;
+	/* Of the fields Server and Api-Version: "" where there is none; cut where it is longer. */
+	char server[64], api[16];
 	char *body; /* of a stream: bytes that have come already; NUL-terminated behind n */
 	size_t n;
 	int stream_fd; /* status 101: the connection, nonblocking, taken with TAKE_FD; else -1 */

@@ -12,15 +12,16 @@
 #include "provider/docker_engine.h"
 
 #define API_MINOR 41
-/* Podman takes hundreds of milliseconds for each question, and many times that on a busy machine; a
- * front waits no longer than 10 s. */
-#define LEARN_US      (8 * USEC_PER_SEC)
+/* A ping is answered at once by whoever answers at all. For its /info Podman looks up its packages:
+ * a second, and many times that on a busy machine. */
+#define PING_US       (5 * USEC_PER_SEC)
+#define LEARN_US      (15 * USEC_PER_SEC)
 #define FACTS_AGE_US  (60 * USEC_PER_SEC)
 #define FAILED_AGE_US (2 * USEC_PER_SEC)
 /* Who has kept everybody waiting does not do so again at once. */
-#define HUNG_AGE_US (20 * USEC_PER_SEC)
+#define HUNG_AGE_US (60 * USEC_PER_SEC)
 
-enum question { ASK_VERSION, ASK_INFO, ASK_IMAGE, ASK_NOTHING };
+enum question { ASK_PING, ASK_VERSION, ASK_INFO, ASK_IMAGE, ASK_NOTHING };
 
 struct learning {
 	uv_loop_t *loop;
@@ -60,27 +61,44 @@ static bool minor_of(const char *version, uint64_t *ret)
 }
 
 /* The oldest version that both speak, and 1.41 at least: what is used here is in all of them. */
-static int read_version(json_t *o, struct docker_facts *f, struct err *err)
+static int negotiate(
+	const char *newest, const char *oldest, struct docker_facts *f, struct err *err)
 {
 	uint64_t highest, lowest;
-	const char *version = text_of(o, "Version");
-	json_t *components = json_object_get(o, "Components"), *c;
-	size_t i;
-	json_array_foreach (components, i, c) {
-		const char *name = text_of(c, "Name");
-		f->podman |= name && strcmp(name, "Podman Engine") == 0;
-	}
-	_cleanup_free_ char *full =
-		xasprintf("%s %s", f->podman ? "Podman" : "Docker", version ? version : "?");
-	copy_text(f->version, sizeof(f->version), full);
-	if (!minor_of(text_of(o, "ApiVersion"), &highest) || highest < API_MINOR)
+	if (!minor_of(newest, &highest) || highest < API_MINOR)
 		return err_set(err, ERR_PROVIDER_UNUSABLE, EPROTONOSUPPORT,
 			"%s is too old: its API ends before 1.%d; install Docker 20.10 or later",
 			f->version, API_MINOR);
-	if (!minor_of(text_of(o, "MinAPIVersion"), &lowest) || lowest < API_MINOR)
+	if (!minor_of(oldest, &lowest) || lowest < API_MINOR)
 		lowest = API_MINOR;
 	(void)snprintf(f->api, sizeof(f->api), "1.%u", (unsigned)lowest);
 	return 0;
+}
+
+static void name_engine(struct docker_facts *f, const char *version)
+{
+	_cleanup_free_ char *full =
+		xasprintf("%s %s", f->podman ? "Podman" : "Docker", version ? version : "?");
+	copy_text(f->version, sizeof(f->version), full);
+}
+
+static int read_version(json_t *o, struct docker_facts *f, struct err *err)
+{
+	name_engine(f, text_of(o, "Version"));
+	return negotiate(text_of(o, "ApiVersion"), text_of(o, "MinAPIVersion"), f, err);
+}
+
+/* Podman is known by its ping, and is not asked for its versions, which takes it long. */
+static bool read_podman(const struct http_client_answer *a, struct docker_facts *f, struct err *err)
+{
+	static const char libpod[] = "Libpod/";
+	if (!str_starts(a->server, libpod))
+		return false;
+	_cleanup_free_ char *version = xstrdup(a->server + strlen(libpod));
+	version[strcspn(version, " ")] = '\0';
+	f->podman = true;
+	name_engine(f, version);
+	return negotiate(a->api, NULL, f, err) == 0;
 }
 
 static bool list_has(json_t *list, const char *prefix)
@@ -178,7 +196,7 @@ static void ask_next(struct learning *l);
 static void on_answer(void *user, struct http_client_answer *a, const struct err *err)
 {
 	struct learning *l = user;
-	static const char *const names[] = {"/version", "/info", "its image"};
+	static const char *const names[] = {"/_ping", "/version", "/info", "its image"};
 	l->call = NULL;
 	json_t *o = a ? json_loadb(a->body, a->n, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	if (!a)
@@ -190,11 +208,13 @@ static void on_answer(void *user, struct http_client_answer *a, const struct err
 			"the Docker Engine at %.120s wants TLS: set DOCKER_TLS_VERIFY=1, and "
 			"DOCKER_CERT_PATH to where ca.pem, cert.pem and key.pem are",
 			docker_endpoint());
-	else if (a->status != 200 || !json_is_object(o))
+	else if (a->status != 200 || (l->question != ASK_PING && !json_is_object(o)))
 		(void)err_set(&l->why, ERR_PROVIDER_UNUSABLE, EPROTO,
 			"what answers at %.120s is no Docker Engine of version 20.10 or later (%s: "
 			"%u): see DOCKER_HOST",
 			docker_endpoint(), names[l->question], a->status);
+	else if (l->question == ASK_PING)
+		l->question += read_podman(a, &l->facts, &l->why);
 	else if (l->question == ASK_VERSION)
 		(void)!read_version(o, &l->facts, &l->why);
 	else
@@ -223,12 +243,12 @@ static bool begin_asking(struct learning *l)
 {
 	uint64_t now = clock_monotonic_us(), left_us = l->due_us - MIN(now, l->due_us);
 	_cleanup_free_ char *image = xasprintf("/images/%s/json", docker_image());
-	const char *const paths[] = {"/version", "/info", image};
+	const char *const paths[] = {"/_ping", "/version", "/info", image};
 	const struct docker_request req = {.method = "GET",
 		.path = paths[l->question],
 		/* an engine without the oldest version that is known here still tells of itself */
-		.api = l->question == ASK_VERSION ? "" : l->facts.api,
-		.timeout_us = left_us};
+		.api = l->question <= ASK_VERSION ? "" : l->facts.api,
+		.timeout_us = l->question == ASK_PING ? PING_US : left_us};
 	l->call = docker_send(l->loop, docker_endpoint(), &req, on_answer, l, &l->why);
 	return l->call;
 }

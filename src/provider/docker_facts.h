@@ -25,7 +25,7 @@ int docker_known(const struct docker_facts **ret, struct err *err) MUST_CHECK;
 /* Is its image there, too? */
 int docker_known_image(struct err *err) MUST_CHECK;
 /* See struct provider, await. An engine is asked anew once a minute, one that has failed after 2 s,
- * or 20 where it hung; all of it takes 8 s at most. */
+ * or a minute where it hung; all of it takes 15 s at most. */
 bool docker_await(uv_loop_t *loop, struct provider_wait *w);
 /* It has just refused what by these facts it should do: they are asked for anew. */
 void docker_doubt(void);

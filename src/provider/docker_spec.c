@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/id.h"
@@ -24,6 +25,7 @@
 /* Of the agent itself, and its supervisors. */
 #define AGENT_RESERVE (48 * MIB)
 #define PIDS_RESERVE  16
+#define ULIMIT_MAX    1048576 /* as Docker's */
 
 char *docker_name(const char *sandbox_id)
 {
@@ -92,9 +94,30 @@ static unsigned choose_uid(const struct docker_facts *f)
 	return f->small_ids ? SMALL_FIRST + any % SMALL_COUNT : UID_FIRST + any % UID_COUNT;
 }
 
+/* Podman's own default is more than a service may give that is itself within limits. */
+static json_t *own_limits(void)
+{
+	static const struct {
+		const char *name;
+		int which;
+	} all[] = {{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}};
+	json_t *list = json_array();
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct rlimit r = {0};
+		CHECK(getrlimit(all[i].which, &r) == 0);
+		json_int_t most = (json_int_t)MIN(r.rlim_max, (rlim_t)ULIMIT_MAX);
+		CHECK(json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "Name", all[i].name,
+							  "Soft", most, "Hard", most)) == 0);
+	}
+	return list;
+}
+
 static json_t *host_config(const struct sandbox_spec *spec, const struct docker_facts *f)
 {
-	_cleanup_free_ char *seccomp = xasprintf("seccomp=%s", seccomp_profile);
+	/* Podman takes the name of a file, as docker's client does; the API takes what is in it. */
+	_cleanup_free_ char *file = xasprintf("%.*s/seccomp.json",
+		(int)(strrchr(spec->agent_path, '/') - spec->agent_path), spec->agent_path);
+	_cleanup_free_ char *seccomp = xasprintf("seccomp=%s", f->podman ? file : seccomp_profile);
 	/* One group for agent and code; what jobs print is part of it. */
 	json_int_t memory = (json_int_t)(spec->memory_max + AGENT_RESERVE);
 	json_t *c = json_pack("{s:s, s:b, s:o, s:o, s:I, s:[s], s:[s,s], s:{s:s}, s:s, s:s}",
@@ -105,6 +128,8 @@ static json_t *host_config(const struct sandbox_spec *spec, const struct docker_
 		"no-new-privileges", seccomp, "LogConfig", "Type", "none", "IpcMode", "private",
 		"CgroupnsMode", "private");
 	CHECK(c);
+	if (f->podman)
+		CHECK(json_object_set_new(c, "Ulimits", own_limits()) == 0);
 	if (f->memory) {
 		CHECK(json_object_set_new(c, "Memory", json_integer(memory)) == 0);
 		CHECK(json_object_set_new(c, "MemorySwap", json_integer(memory)) == 0);

@@ -95,7 +95,7 @@ struct provider {
 	bool own_image; /* its sandboxes have an image's system, never this host's */
 	/* An optional ability; NULL: nothing has to be asked. What provider_select(), create() and
 	 * capabilities() go by may have to be asked of an engine, which takes time. False: it is
-	 * known, or known not to be had. True: done is called from the loop, once, within 8 s. */
+	 * known, or known not to be had. True: done is called from the loop, once, within 15 s. */
 	bool (*await)(uv_loop_t *loop, struct provider_wait *w);
 	/* Really tries, may take seconds and block: for `scb doctor`, never on the broker's loop. 0
 	 * even where not usable. */

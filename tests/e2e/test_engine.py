@@ -28,7 +28,7 @@ class Engine:
 
     def __init__(self, place, **answers):
         self.path = os.path.join(place.run, "engine.sock")
-        self.answers = {"/version": answer(VERSION), "/info": answer(INFO), "/images/": answer({"Config": {}}), **answers}
+        self.answers = {"/_ping": answer(b"OK"), "/version": answer(VERSION), "/info": answer(INFO), "/images/": answer({"Config": {}}), **answers}
         self.asked = []
         self.open = set()
         self.listener = socket.socket(socket.AF_UNIX)
@@ -165,9 +165,9 @@ class Hostile(unittest.TestCase):
         client.close()
         return r
 
-    def hostile(self, deal, word):
+    def hostile(self, deal, word, at="/version"):
         """The others go on; who wants docker is told why not, who wants any gets another."""
-        self.engine = Engine(self.place, **{"/version": deal})
+        self.engine = Engine(self.place, **{at: deal})
         end = self.busy()
         r = self.refused()
         self.assertTrue(r.is_error, r.text)
@@ -180,11 +180,11 @@ class Hostile(unittest.TestCase):
 
     def test_silent(self):
         """an engine that accepts and never answers"""
-        self.hostile(silent, "no answer")
+        self.hostile(silent, "no answer", "/_ping")
 
     def test_slow(self):
         """an engine that answers byte by byte"""
-        self.hostile(slow, "no answer")
+        self.hostile(slow, "no answer", "/_ping")
 
     def test_garbage(self):
         """an engine that answers garbage"""
