@@ -1,11 +1,11 @@
 // mcpjam.mjs SCB: the checks of MCPJam's SDK against `scb serve`; prints TAP.
 //
-// Its conformance checks (HTTP alone), its doctor, and its validation of what tools answer.
+// Its conformance checks (HTTP alone), those of MCP Apps, its doctor, and its validation of what tools answer.
 import assert from 'node:assert/strict'
 import { end, overHttp, server, step } from './place.mjs'
 
 process.env.DO_NOT_TRACK = '1' // read when it is loaded: it would report to its makers
-const { MCPClientManager, MCPConformanceTest, runServerDoctor, validateToolCallResult } = await import('@mcpjam/sdk')
+const { MCPAppsConformanceTest, MCPClientManager, MCPConformanceTest, runServerDoctor, validateToolCallResult } = await import('@mcpjam/sdk')
 
 const { url, token, headers } = await overHttp()
 const report = await new MCPConformanceTest({ serverUrl: url.href, accessToken: token }).run()
@@ -21,6 +21,13 @@ const ways = {
   stdio: { command: server.command, args: server.args, env: server.env }
 }
 for (const [how, config] of Object.entries(ways)) {
+  const apps = await new MCPAppsConformanceTest({ ...config, timeout: 30000 }).run()
+  for (const check of apps.checks) {
+    await step(`${how}, apps: ${check.id}`, () => {
+      assert.equal(check.status, 'passed', check.error?.message)
+      assert.deepEqual(check.warnings ?? [], [])
+    })
+  }
   await step(`${how}: the doctor finds nothing`, async () => {
     const found = await runServerDoctor({ config, target: how, timeout: 30000 })
     assert.equal(found.status, 'ready', JSON.stringify(found.error))
