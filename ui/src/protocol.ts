@@ -29,18 +29,21 @@ export class Host {
 	context: HostContext = {};
 	capabilities: Record<string, any> = {};
 	name = '';
-	private next = 1;
-	private waiting = new Map<number, { resolve(v: any): void; reject(e: Error): void; timer: number }>();
-	private handlers = new Map<string, Handler>();
+	#next = 1;
+	#waiting = new Map<number, { resolve(v: any): void; reject(e: Error): void; timer: number }>();
+	#handlers = new Map<string, Handler>();
 
-	constructor(private peer: Window) {
+	#peer: Window;
+
+	constructor(peer: Window) {
+		this.#peer = peer;
 		window.addEventListener('message', (e) => {
-			if (e.source === this.peer && isObject(e.data) && e.data.jsonrpc === '2.0') this.receive(e.data);
+			if (e.source === this.#peer && isObject(e.data) && e.data.jsonrpc === '2.0') this.#receive(e.data);
 		});
 	}
 
 	on(method: string, handler: Handler): void {
-		this.handlers.set(method, handler);
+		this.#handlers.set(method, handler);
 	}
 
 	/** The handshake; before it the host sends nothing. */
@@ -57,47 +60,47 @@ export class Host {
 	}
 
 	request(method: string, params: object, timeoutMs = CALL_TIMEOUT_MS): Promise<any> {
-		const id = this.next++;
+		const id = this.#next++;
 		return new Promise((resolve, reject) => {
 			const timer = window.setTimeout(() => {
-				this.waiting.delete(id);
+				this.#waiting.delete(id);
 				reject(new RpcError(-32001, 'The host does not answer.'));
 			}, timeoutMs);
-			this.waiting.set(id, { resolve, reject, timer });
-			this.post({ id, method, params });
+			this.#waiting.set(id, { resolve, reject, timer });
+			this.#post({ id, method, params });
 		});
 	}
 
 	notify(method: string, params: object): void {
-		this.post({ method, params });
+		this.#post({ method, params });
 	}
 
-	private post(message: object): void {
+	#post(message: object): void {
 		// The host's origin cannot be known from within its sandbox; what is sent holds no secret of it.
-		this.peer.postMessage({ jsonrpc: '2.0', ...message }, '*');
+		this.#peer.postMessage({ jsonrpc: '2.0', ...message }, '*');
 	}
 
-	private receive(m: Record<string, any>): void {
+	#receive(m: Record<string, any>): void {
 		if (typeof m.method !== 'string') {
-			const w = this.waiting.get(m.id);
+			const w = this.#waiting.get(m.id);
 			if (!w) return;
-			this.waiting.delete(m.id);
+			this.#waiting.delete(m.id);
 			clearTimeout(w.timer);
 			if (isObject(m.error)) w.reject(new RpcError(Number(m.error.code) || 0, String(m.error.message ?? 'The host refused.')));
 			else w.resolve(m.result);
 			return;
 		}
-		const handler = this.handlers.get(m.method);
+		const handler = this.#handlers.get(m.method);
 		if (m.id === undefined || m.id === null) {
 			handler?.(isObject(m.params) ? m.params : {});
 			return;
 		}
-		if (m.method === 'ping') this.post({ id: m.id, result: {} });
-		else if (!handler) this.post({ id: m.id, error: { code: -32601, message: `no method ${m.method}` } });
+		if (m.method === 'ping') this.#post({ id: m.id, result: {} });
+		else if (!handler) this.#post({ id: m.id, error: { code: -32601, message: `no method ${m.method}` } });
 		else {
 			Promise.resolve(handler(isObject(m.params) ? m.params : {})).then(
-				(result) => this.post({ id: m.id, result: result ?? {} }),
-				(e) => this.post({ id: m.id, error: { code: -32603, message: String(e?.message ?? e) } }),
+				(result) => this.#post({ id: m.id, result: result ?? {} }),
+				(e) => this.#post({ id: m.id, error: { code: -32603, message: String(e?.message ?? e) } }),
 			);
 		}
 	}

@@ -31,36 +31,42 @@ export class Session {
 	overlay = new Map<string, Node>();
 	ran: string[] = [];
 	/** Values of the controls as this page first saw them. */
-	private defaults = new Map<string, string>();
+	#defaults = new Map<string, string>();
 
-	private id: string | null = null;
-	private input: any = null;
-	private seq = Date.now();
-	private shown = 0;
-	private nodeSeq = new Map<string, number>();
-	private queue: Event[] = [];
-	private calling = false;
-	private polling = 0;
-	private busyTimer = 0;
-	private settleTimer = 0;
-	private tool = 'dashboard_event';
-	private toolKnown = false;
+	#id: string | null = null;
+	#input: any = null;
+	#seq = Date.now();
+	#shown = 0;
+	#nodeSeq = new Map<string, number>();
+	#queue: Event[] = [];
+	#calling = false;
+	#polling = 0;
+	#busyTimer = 0;
+	#settleTimer = 0;
+	#tool = 'dashboard_event';
+	#toolKnown = false;
 	/** The host drops structured content of answers: they come as text then. */
-	private plain = false;
-	private gone = false;
+	#plain = false;
+	#gone = false;
 
-	constructor(private host: Host, private changed: () => void) {}
+	#host: Host;
+	#changed: () => void;
+
+	constructor(host: Host, changed: () => void) {
+		this.#host = host;
+		this.#changed = changed;
+	}
 
 	// ---- what the host says
 
 	partial(params: any): void {
 		if (this.phase !== 'waiting') return;
 		this.title = titleFromInput(params.arguments) || this.title;
-		this.changed();
+		this.#changed();
 	}
 
 	given(params: any): void {
-		this.input = params.arguments ?? {};
+		this.#input = params.arguments ?? {};
 		this.partial(params);
 	}
 
@@ -70,40 +76,40 @@ export class Session {
 		const { tree } = readAnswer(result);
 		const title = result?.structuredContent?.title;
 		if (typeof title === 'string') this.title = title;
-		if (tree && tree.v <= VERSION) this.show(tree);
-		this.id = tree?.id ?? readHandle(result, this.input);
-		if (tree && tree.v > VERSION) this.fallBack();
-		else if (!this.id && !this.input?.code) this.fallBack();
+		if (tree && tree.v <= VERSION) this.#show(tree);
+		this.#id = tree?.id ?? readHandle(result, this.#input);
+		if (tree && tree.v > VERSION) this.#fallBack();
+		else if (!this.#id && !this.#input?.code) this.#fallBack();
 		else this.send({ type: 'open' });
 	}
 
 	cancelled(): void {
 		if (this.tree) return;
 		this.phase = 'cancelled';
-		this.changed();
+		this.#changed();
 	}
 
 	close(): void {
-		this.gone = true;
-		this.queue = [];
-		clearTimeout(this.busyTimer);
-		clearTimeout(this.settleTimer);
+		this.#gone = true;
+		this.#queue = [];
+		clearTimeout(this.#busyTimer);
+		clearTimeout(this.#settleTimer);
 	}
 
-	private fallBack(): void {
+	#fallBack(): void {
 		this.phase = this.text ? 'text' : 'failed';
-		this.changed();
+		this.#changed();
 	}
 
 	// ---- what the person does
 
 	set(id: string, value: unknown): void {
 		this.values.set(id, value);
-		const last = this.queue[this.queue.length - 1];
+		const last = this.#queue[this.#queue.length - 1];
 		if (last?.type === 'set') (last.values as Record<string, unknown>)[id] = value;
-		else this.queue.push({ type: 'set', values: { [id]: value } });
-		this.changed();
-		this.pump();
+		else this.#queue.push({ type: 'set', values: { [id]: value } });
+		this.#changed();
+		this.#pump();
 	}
 
 	/** Values of a form, and its button. */
@@ -113,58 +119,58 @@ export class Session {
 	}
 
 	send(event: Event): void {
-		this.queue.push(event);
-		this.pump();
+		this.#queue.push(event);
+		this.#pump();
 	}
 
 	/** Again, from where it stands: opens what is there, runs anew what has ended. */
 	async again(): Promise<void> {
 		this.trouble = null;
 		this.stopped = false;
-		if (this.tree?.status === 'expired' || !this.id) await this.runAnew();
+		if (this.tree?.status === 'expired' || !this.#id) await this.#runAnew();
 		else this.send({ type: this.tree ? 'rerun' : 'open' });
 	}
 
 	async stop(): Promise<void> {
 		this.stopped = true;
-		this.queue = [];
-		this.changed();
-		await this.call({ type: 'cancel', seq: this.seq }).catch(() => null);
+		this.#queue = [];
+		this.#changed();
+		await this.#call({ type: 'cancel', seq: this.#seq }).catch(() => null);
 	}
 
 	/** A page of a table or a chart's window; null restores the chart as it was. */
 	async fetchNode(event: Event & { id: string }): Promise<void> {
 		const id = event.id;
-		const seq = ++this.seq;
-		this.nodeSeq.set(id, seq);
+		const seq = ++this.#seq;
+		this.#nodeSeq.set(id, seq);
 		this.loading.add(id);
-		this.changed();
+		this.#changed();
 		try {
-			const ask = () => this.call({ ...event, seq, rev: this.tree?.rev });
+			const ask = () => this.#call({ ...event, seq, rev: this.tree?.rev });
 			let result = await ask();
-			if (this.nodeSeq.get(id) !== seq) return;
+			if (this.#nodeSeq.get(id) !== seq) return;
 			let { patch, tree } = readAnswer(result);
-			if (!patch && !tree && !result?.isError && !this.plain) {
-				this.plain = true;
+			if (!patch && !tree && !result?.isError && !this.#plain) {
+				this.#plain = true;
 				result = await ask();
 				({ patch, tree } = readAnswer(result));
 			}
 			const node = patch?.set?.[id];
 			if (isObject(node)) this.overlay.set(id, { ...node, id } as Node);
-			else if (tree) this.show(tree);
+			else if (tree) this.#show(tree);
 			else if (result?.isError) throw new Error(readText(result));
 			this.trouble = null;
 		} catch (e) {
 			this.trouble = String((e as Error).message);
 		} finally {
-			if (this.nodeSeq.get(id) === seq) this.loading.delete(id);
-			this.changed();
+			if (this.#nodeSeq.get(id) === seq) this.loading.delete(id);
+			this.#changed();
 		}
 	}
 
 	/** An answer as it came: for images and exports. */
 	fetchRaw(event: Event): Promise<any> {
-		return this.call({ ...event, seq: ++this.seq, rev: this.tree?.rev });
+		return this.#call({ ...event, seq: ++this.#seq, rev: this.tree?.rev });
 	}
 
 	/** Labels of the controls that are not as they were first. */
@@ -172,199 +178,199 @@ export class Session {
 		const out: string[] = [];
 		if (this.tree) {
 			walk(this.tree.tree, (n) => {
-				if (isControl(n) && this.defaults.has(n.id) && this.defaults.get(n.id) !== JSON.stringify(n.value)) out.push(String(n.label));
+				if (isControl(n) && this.#defaults.has(n.id) && this.#defaults.get(n.id) !== JSON.stringify(n.value)) out.push(String(n.label));
 			});
 		}
 		return out;
 	}
 
 	dropOverlay(id: string): void {
-		this.nodeSeq.set(id, ++this.seq);
+		this.#nodeSeq.set(id, ++this.#seq);
 		this.loading.delete(id);
-		if (this.overlay.delete(id)) this.changed();
+		if (this.overlay.delete(id)) this.#changed();
 	}
 
 	// ---- one event at a time
 
-	private async pump(): Promise<void> {
-		if (this.calling || this.gone) return;
-		const event = this.queue.shift();
+	async #pump(): Promise<void> {
+		if (this.#calling || this.#gone) return;
+		const event = this.#queue.shift();
 		if (!event) return;
-		this.calling = true;
+		this.#calling = true;
 		if (event.type !== 'open') this.stopped = false;
-		const seq = (event.seq = ++this.seq);
-		if (event.type !== 'open') this.markBusy();
+		const seq = (event.seq = ++this.#seq);
+		if (event.type !== 'open') this.#markBusy();
 		try {
-			this.answer(await this.call({ ...event, rev: this.tree?.rev ?? 0 }), event);
+			this.#answer(await this.#call({ ...event, rev: this.tree?.rev ?? 0 }), event);
 		} catch (e) {
-			this.failed(e as Error, event);
+			this.#failed(e as Error, event);
 		}
-		this.calling = false;
-		if (this.queue.length) this.pump();
-		else if (this.tree?.status === 'running') this.poll(seq);
-		else this.idle();
-		this.changed();
+		this.#calling = false;
+		if (this.#queue.length) this.#pump();
+		else if (this.tree?.status === 'running') this.#poll(seq);
+		else this.#idle();
+		this.#changed();
 	}
 
-	private async poll(seq: number): Promise<void> {
-		if (this.polling === seq || this.gone) return;
-		this.polling = seq;
-		this.markBusy();
-		while (this.polling === seq && this.tree?.status === 'running' && !this.gone) {
+	async #poll(seq: number): Promise<void> {
+		if (this.#polling === seq || this.#gone) return;
+		this.#polling = seq;
+		this.#markBusy();
+		while (this.#polling === seq && this.tree?.status === 'running' && !this.#gone) {
 			const started = Date.now();
 			try {
-				const result = await this.call({ type: 'poll', seq, wait_s: POLL_S, rev: this.tree.rev });
-				if (this.polling !== seq || this.calling) return;
-				this.answer(result, { type: 'poll', seq });
+				const result = await this.#call({ type: 'poll', seq, wait_s: POLL_S, rev: this.tree.rev });
+				if (this.#polling !== seq || this.#calling) return;
+				this.#answer(result, { type: 'poll', seq });
 			} catch (e) {
-				this.failed(e as Error, { type: 'poll' });
+				this.#failed(e as Error, { type: 'poll' });
 				break;
 			}
 			// A host or broker that answers at once must not be asked in a tight loop.
 			if (Date.now() - started < 150) await new Promise((r) => setTimeout(r, 250));
 		}
-		if (this.polling !== seq) return;
-		this.polling = 0;
-		if (!this.calling) this.idle();
-		this.changed();
+		if (this.#polling !== seq) return;
+		this.#polling = 0;
+		if (!this.#calling) this.#idle();
+		this.#changed();
 	}
 
-	private answer(result: any, event: Event): void {
+	#answer(result: any, event: Event): void {
 		const { tree, patch } = readAnswer(result);
 		if (tree) {
 			if (tree.v > VERSION) {
 				this.text = this.text || readText(result);
-				return this.fallBack();
+				return this.#fallBack();
 			}
-			this.show(tree);
+			this.#show(tree);
 		} else if (patch) {
-			this.merge(patch);
+			this.#merge(patch);
 		} else if (result?.isError) {
 			throw new RpcError(0, readText(result) || 'The sandbox refused.');
-		} else if (!this.plain && event.type !== 'poll') {
-			this.plain = true;
-			this.queue.unshift({ type: 'open' });
+		} else if (!this.#plain && event.type !== 'poll') {
+			this.#plain = true;
+			this.#queue.unshift({ type: 'open' });
 		} else if (event.type === 'open' && !this.tree) {
 			this.text = this.text || readText(result);
-			return this.fallBack();
+			return this.#fallBack();
 		}
 		this.trouble = null;
 	}
 
-	private failed(e: Error, event: Event): void {
+	#failed(e: Error, event: Event): void {
 		this.trouble = e.message;
-		if (!this.tree && event.type === 'open') this.fallBack();
+		if (!this.tree && event.type === 'open') this.#fallBack();
 	}
 
-	private show(tree: Tree): void {
-		if (tree.id !== this.tree?.id) this.defaults.clear();
-		walk(tree.tree, (n) => isControl(n) && !this.defaults.has(n.id) && this.defaults.set(n.id, JSON.stringify(n.value)));
+	#show(tree: Tree): void {
+		if (tree.id !== this.tree?.id) this.#defaults.clear();
+		walk(tree.tree, (n) => isControl(n) && !this.#defaults.has(n.id) && this.#defaults.set(n.id, JSON.stringify(n.value)));
 		this.tree = tree;
-		this.id = tree.id;
+		this.#id = tree.id;
 		this.phase = 'ready';
 		this.overlay.clear();
-		this.shown = Math.max(this.shown, Number(tree.seq) || 0);
-		if (!this.queue.length) this.values.clear();
-		this.changed();
+		this.#shown = Math.max(this.#shown, Number(tree.seq) || 0);
+		if (!this.#queue.length) this.values.clear();
+		this.#changed();
 	}
 
-	private merge(patch: Patch): void {
-		if (typeof patch.seq === 'number' && patch.seq < this.shown) return;
+	#merge(patch: Patch): void {
+		if (typeof patch.seq === 'number' && patch.seq < this.#shown) return;
 		if (!this.tree) return this.send({ type: 'open' });
 		const before = this.tree;
 		const next = applyPatch(before, patch);
 		if (!next) return this.send({ type: 'open', have: before.rev });
 		this.tree = next;
-		this.shown = Math.max(this.shown, Number(patch.seq) || 0);
+		this.#shown = Math.max(this.#shown, Number(patch.seq) || 0);
 		if (Array.isArray(patch.ran)) this.ran = patch.ran.map(String).slice(0, 50);
 		for (const id of Object.keys(patch.set ?? {})) this.overlay.delete(id);
-		if (next.status !== 'running' && !this.queue.length) {
+		if (next.status !== 'running' && !this.#queue.length) {
 			this.values.clear();
 			if (patch.set && Object.keys(patch.set).length) {
 				announceChanges(before, next, patch.set);
-				this.settled();
+				this.#settled();
 			}
 		}
-		this.changed();
+		this.#changed();
 	}
 
-	private markBusy(): void {
-		if (this.busy || this.busyTimer) return;
-		this.busyTimer = window.setTimeout(() => {
-			this.busyTimer = 0;
+	#markBusy(): void {
+		if (this.busy || this.#busyTimer) return;
+		this.#busyTimer = window.setTimeout(() => {
+			this.#busyTimer = 0;
 			this.busy = true;
-			this.changed();
+			this.#changed();
 		}, SHOW_BUSY_MS);
 	}
 
-	private idle(): void {
-		clearTimeout(this.busyTimer);
-		this.busyTimer = 0;
+	#idle(): void {
+		clearTimeout(this.#busyTimer);
+		this.#busyTimer = 0;
 		this.busy = false;
 	}
 
 	// ---- calls
 
-	private async call(event: Event): Promise<any> {
+	async #call(event: Event): Promise<any> {
 		const { width } = document.documentElement.getBoundingClientRect();
 		const full = { ...event, px: { w: Math.round(width), dpr: Math.min(4, window.devicePixelRatio || 1) } };
 		// Without a handle the broker knows the dashboard by its code and session.
-		const args: any = this.id
-			? { dashboard: this.id, event: full, ...(this.plain ? { plain: true } : {}) }
-			: { event: { ...full, code: this.input?.code, session: this.input?.session } };
+		const args: any = this.#id
+			? { dashboard: this.#id, event: full, ...(this.#plain ? { plain: true } : {}) }
+			: { event: { ...full, code: this.#input?.code, session: this.#input?.session } };
 		try {
-			const r = await this.host.request('tools/call', { name: this.tool, arguments: args });
-			if (!(r?.isError && !this.toolKnown && this.tool === 'dashboard_event' && NO_SUCH_TOOL.test(readText(r)) && !/\bd-/.test(readText(r)))) {
-				this.toolKnown = true;
+			const r = await this.#host.request('tools/call', { name: this.#tool, arguments: args });
+			if (!(r?.isError && !this.#toolKnown && this.#tool === 'dashboard_event' && NO_SUCH_TOOL.test(readText(r)) && !/\bd-/.test(readText(r)))) {
+				this.#toolKnown = true;
 				return r;
 			}
 		} catch (e) {
-			if (this.toolKnown || this.tool !== 'dashboard_event') throw e;
+			if (this.#toolKnown || this.#tool !== 'dashboard_event') throw e;
 		}
 		// A host that knows of no tools but the model's: the model's tool takes events as well.
-		this.tool = 'data_dashboard';
-		return this.host.request('tools/call', { name: this.tool, arguments: args });
+		this.#tool = 'data_dashboard';
+		return this.#host.request('tools/call', { name: this.#tool, arguments: args });
 	}
 
 	get code(): string | null {
-		const code = this.tree?.code ?? this.input?.code;
+		const code = this.tree?.code ?? this.#input?.code;
 		return typeof code === 'string' ? code : null;
 	}
 
-	private async runAnew(): Promise<void> {
+	async #runAnew(): Promise<void> {
 		const code = this.code;
 		if (code === null) {
 			this.trouble = 'The code is not known here any more. Ask for the dashboard again.';
-			return this.changed();
+			return this.#changed();
 		}
-		this.markBusy();
-		this.changed();
+		this.#markBusy();
+		this.#changed();
 		try {
 			// What has expired has lost its session, too: the code then runs in another.
-			const session = this.tree?.status === 'expired' ? undefined : this.input?.session;
-			const result = await this.host.request('tools/call', {
+			const session = this.tree?.status === 'expired' ? undefined : this.#input?.session;
+			const result = await this.#host.request('tools/call', {
 				name: 'data_dashboard',
 				arguments: { code, ...(this.tree?.title ? { title: this.tree.title } : {}), ...(session ? { session } : {}) },
 			});
 			if (result?.isError && !readHandle(result, null)) throw new Error(readText(result));
 			this.values.clear();
-			this.shown = 0;
+			this.#shown = 0;
 			this.result(result);
 		} catch (e) {
 			this.trouble = (e as Error).message;
 		}
-		this.idle();
-		this.changed();
+		this.#idle();
+		this.#changed();
 	}
 
 	/** Tells the model, in few words, what the person set and what came of it. */
-	private settled(): void {
-		clearTimeout(this.settleTimer);
-		if (!this.host.capabilities.updateModelContext) return;
-		this.settleTimer = window.setTimeout(() => {
-			if (!this.tree || this.gone) return;
+	#settled(): void {
+		clearTimeout(this.#settleTimer);
+		if (!this.#host.capabilities.updateModelContext) return;
+		this.#settleTimer = window.setTimeout(() => {
+			if (!this.tree || this.#gone) return;
 			const text = summary(this.tree);
-			if (text) this.host.request('ui/update-model-context', { content: [{ type: 'text', text }] }).catch(() => null);
+			if (text) this.#host.request('ui/update-model-context', { content: [{ type: 'text', text }] }).catch(() => null);
 		}, SETTLE_MS);
 	}
 }
