@@ -32,18 +32,30 @@ def m4(np, x, y, buckets):
         if b - a <= 4:
             keep.extend(range(a, b))
         elif missing is None:
-            part = y[a:b]
-            keep += sorted({a, a + int(part.argmin()), a + int(part.argmax()), b - 1})
+            keep += _extremes(y[a:b], a)
         else:
             keep += _with_gaps(np, y, missing, a, b)
     return np.asarray(keep, dtype=np.int64)
 
 
+def _extremes(part, a):
+    """First, lowest, highest, last; of a lone spike also its neighbours, so that it stays as thin as it is."""
+    low, high, last = int(part.argmin()), int(part.argmax()), len(part) - 1
+    chosen = {0, low, high, last}
+    first, end, bottom, top = (float(part[i]) for i in (0, last, low, high))
+    near = 0.1 * (top - bottom)
+    if near > 0:
+        if max(first, end) - bottom <= near:
+            chosen |= {high - 1, high + 1}
+        elif top - min(first, end) <= near:
+            chosen |= {low - 1, low + 1}
+    return [a + i for i in sorted(chosen)]
+
+
 def _with_gaps(np, y, missing, a, b):
     gap = missing[a:b]
     if not gap.any():
-        part = y[a:b]
-        return sorted({a, a + int(part.argmin()), a + int(part.argmax()), b - 1})
+        return _extremes(y[a:b], a)
     if gap.all():
         return [a]
     there = np.flatnonzero(~gap)
