@@ -54,7 +54,7 @@ function Header() {
 				) : expired ? (
 					<><i class="dot off" /><span>Session ended</span></>
 				) : s.stopped ? (
-					<><i class="dot off" /><span>Stopped</span><button type="button" class="link" onClick={() => s.again()}>Run again</button></>
+					<><i class="dot off" /><span>Stopped</span>{!t?.tree.some((n) => n.t === 'error') && <button type="button" class="link" onClick={() => s.again()}>Run again</button>}</>
 				) : t ? (
 					<span class="live" title={s.ran.length ? `Ran again:\n${s.ran.join('\n')}` : undefined}>
 						<i class={`dot${t.status === 'error' ? ' bad' : ''}`} />{t.status === 'error' ? 'Error' : 'Live'}{typeof t.ms === 'number' && <span class="muted ms"> · {duration(t.ms / 1000)}</span>}

@@ -191,15 +191,20 @@ function Progress({ node }: { node: Node }) {
 }
 
 export function ErrorCard({ node }: { node: Node }) {
-	const said = [node.code && String(node.code).replace(/^line \d+: /, ''), node.text].filter(Boolean).join('\n');
+	const line = node.line ? String(node.line) : '';
+	// What the person stopped is no fault of the script.
+	const stopped = node.title === 'KeyboardInterrupt';
+	const said = stopped ? '' : [node.code && String(node.code).replace(/^line \d+: /, ''), node.text].filter(Boolean).join('\n');
+	const title = stopped ? `Stopped${line && ` at line ${line}`}` : `${line && `Line ${line}: `}${String(node.title ?? 'Error').slice(0, 500)}`;
 	return (
-		<div class="error" role="alert">
-			<Icon name="warn" />
+		<div class={`error${stopped ? ' calm' : ''}`} role={stopped ? 'status' : 'alert'}>
+			<Icon name={stopped ? 'info' : 'warn'} />
 			<div class="error-text">
-				<strong>{node.line ? `Line ${String(node.line)}: ` : ''}{String(node.title ?? 'Error').slice(0, 500)}</strong>
+				<strong>{title}</strong>
 				{said && <pre>{said.slice(0, 5000)}</pre>}
+				{stopped && <p>What it had shown before stays below.</p>}
 			</div>
-			<button type="button" class="push" onClick={() => app.session.again()}>Try again</button>
+			<button type="button" class="push" onClick={() => app.session.again()}>{stopped ? 'Run again' : 'Try again'}</button>
 		</div>
 	);
 }

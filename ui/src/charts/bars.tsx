@@ -4,7 +4,7 @@
 import { num } from '../format';
 import { Scale, thin, Tick } from '../scale';
 import { Chart } from '../wire';
-import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, frame, label, labels, nothing, Row, shownSeries, textWidth, upright, valueAxis, View, xText } from './model';
+import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, frame, label, labels, nameRoom, nothing, Row, shownSeries, textWidth, upright, valueAxis, View, xText } from './model';
 import { gap } from './lines';
 
 interface Seg {
@@ -14,8 +14,6 @@ interface Seg {
 	from: number;
 	to: number;
 }
-
-const MAX_LABEL = 120;
 
 export function drawBars(chart: Chart, view: View): Drawn {
 	const histogram = chart.kind === 'histogram';
@@ -49,7 +47,8 @@ export function drawBars(chart: Chart, view: View): Drawn {
 	});
 	const ends = extent(bars.map((b) => b.segs.map((s) => s.to))) ?? [0, 1];
 
-	const widest = Math.max(0, ...names.map((n) => Math.min(MAX_LABEL, textWidth(n))));
+	const room = nameRoom(view);
+	const widest = Math.max(0, ...names.map((n) => Math.min(room, textWidth(n))));
 	const across = view.w - 60;
 	const horizontal = chart.horizontal ?? (cat && names.length <= 40 && names.length > 1 && widest + 8 > across / names.length && names.length * 17 <= view.h - 30);
 	const yLabel = label(horizontal ? chart.x?.label : chart.y?.label);
@@ -58,7 +57,7 @@ export function drawBars(chart: Chart, view: View): Drawn {
 
 	let f, value, along: { scale: Scale; ticks: Tick[] };
 	const xr: [number, number] = view.zoom && !cat ? view.zoom : [span(0)[0], span(all - 1)[1]];
-	const catTicks = names.map((n, i) => ({ v: i + 0.5, text: cut(n, MAX_LABEL) }));
+	const catTicks = names.map((n, i) => ({ v: i + 0.5, text: cut(n, room) }));
 	if (horizontal) {
 		f = frame(view, catTicks.map((t) => t.text), { xLabel, yLabel, right: 18 });
 		value = valueAxis(ends, axis, f.l, f.l + f.w, true, false);

@@ -3,7 +3,7 @@
 import { num } from '../format';
 import { thin } from '../scale';
 import { Box, Chart } from '../wire';
-import { alongAxis, color, cut, Drawn, drawTicks, emptyText, extent, frame, label, labels, nothing, shownSeries, textWidth, valueAxis, View } from './model';
+import { alongAxis, color, cut, Drawn, drawTicks, emptyText, extent, frame, label, labels, nameRoom, nothing, shownSeries, textWidth, valueAxis, View } from './model';
 
 const ok = (b: Box | null | undefined): b is Box => !!b && [b.lo, b.q1, b.med, b.q3, b.hi].every((v) => typeof v === 'number' && Number.isFinite(v));
 const outliers = (b: Box) => (Array.isArray(b.out) ? b.out.filter((v) => typeof v === 'number' && Number.isFinite(v)).slice(0, 200) : []);
@@ -18,11 +18,12 @@ export function drawBoxes(chart: Chart, view: View): Drawn {
 	const range = extent(boxes.map(({ b }) => [b.lo, b.hi, ...outliers(b)]));
 	if (!range) return nothing(view, emptyText(chart));
 	const per = first.length ? series.length : 1;
-	const widest = Math.max(...names.map((n) => Math.min(120, textWidth(n))));
+	const room = nameRoom(view);
+	const widest = Math.max(...names.map((n) => Math.min(room, textWidth(n))));
 	const horizontal = chart.horizontal ?? (widest + 10 > (view.w - 50) / names.length && names.length * 18 * per <= view.h - 30);
 	const yLabel = label(horizontal ? chart.x?.label : chart.y?.label);
 	const xLabel = label(horizontal ? chart.y?.label : chart.x?.label);
-	const cats = names.map((n, i) => ({ v: i + 0.5, text: cut(n, 120) }));
+	const cats = names.map((n, i) => ({ v: i + 0.5, text: cut(n, room) }));
 	let f = frame(view, horizontal ? cats.map((t) => t.text) : [], { xLabel, yLabel, right: horizontal ? 16 : undefined });
 	const value = horizontal ? valueAxis(range, chart.y, f.l, f.l + f.w, false, false) : valueAxis(range, chart.y, f.t + f.h, f.t, false, true);
 	if (!horizontal) f = frame(view, value.ticks.map((t) => t.text), { xLabel, yLabel });

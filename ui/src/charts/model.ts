@@ -113,6 +113,9 @@ export function cut(s: string, px: number): string {
 	return s.slice(0, n).trimEnd() + '…';
 }
 
+/** The most that the name of a category takes of a chart's width. */
+export const nameRoom = (view: View): number => Math.max(90, Math.min(220, view.w * 0.36));
+
 export const FONT = 11;
 const LINE = 15;
 
