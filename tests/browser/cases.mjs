@@ -23,7 +23,7 @@ export async function end() {
 }
 
 /** What a case works with: the page, and the words for what is in it. */
-function hands(app, client, session) {
+function hands(t, app, client, session) {
 	const f = app.frame;
 	const at = {
 		app, f, client, session,
@@ -51,6 +51,7 @@ function hands(app, client, session) {
 		}, v),
 		/** The lines that ran for what was last done. */
 		ran: () => f.locator('.live').getAttribute('title'),
+		keep: (name) => keep(t, app, `state-${name}`),
 		text: () => f.locator('main').innerText(),
 		still: () => soon('rest', async () => (await f.locator('.status .spin').count()) === 0),
 	};
@@ -77,7 +78,7 @@ function shown(code, check, { faulty = false, view = {}, before } = {}) {
 			assert.equal(!!result.isError, faulty, JSON.stringify(result.content));
 			await app.result(result);
 			await soon('the page', async () => (await app.frame.locator('.page:not([aria-busy=true])').count()) > 0 && (await app.frame.locator('.bone').count()) === 0);
-			await check(hands(app, client, session), result);
+			await check(hands(t, app, client, session), result);
 			await keep(t, app, `case-${String(k + 1).padStart(2, '0')}-${view.theme ?? theme}-${view.width ?? width}`);
 			assert.deepEqual(await outside(app), []);
 			assert.deepEqual(await axe(t, app), []);
@@ -330,6 +331,7 @@ st.metric("Last", 2)
 		await at.shows('Last', '2');
 		await at.shows('Sum', '11');
 		assert.equal(await at.f.locator('.card.stale').count(), 1);
+		await at.keep('error');
 		await at.f.getByLabel('Column', { exact: true }).selectOption('revenue');
 		await soon('it is gone', async () => (await card.count()) === 0);
 		await at.shows('Sum', '11');
@@ -352,11 +354,14 @@ st.metric("Done", k)
 		});
 		await at.f.locator('.status .spin').waitFor({ timeout: SLOW });
 		assert.equal(await at.metric('Done'), '0');
+		await at.keep('running');
 		await at.shows('Done', '5');
 		await at.still();
 		await at.slide('k', 8);
 		await at.f.getByRole('button', { name: 'Cancel' }).click({ timeout: SLOW });
 		await at.f.getByRole('button', { name: 'Run again' }).waitFor({ timeout: SLOW });
+		assert.match(await at.f.locator('.error.calm').innerText(), /Stopped at line 7/);
+		await at.keep('stopped');
 		await at.slide('k', 6);
 		await at.shows('Done', '6');
 		await at.still();
@@ -499,6 +504,7 @@ raise ValueError(evil)
 		await at.slide('n', 5);
 		await at.f.getByText('Session ended').first().waitFor({ timeout: SLOW });
 		assert.equal(await at.f.locator('input[type=range]').isDisabled(), true);
+		await at.keep('expired');
 		await at.f.getByRole('button', { name: 'Run again' }).click();
 		await at.f.getByText('Live').waitFor({ timeout: SLOW });
 		await at.slide('n', 7);

@@ -40,7 +40,7 @@ const html = readFileSync(htmlPath, 'utf8');
 const host = await startHost({ html, build, esbuild });
 const waiting = [];
 const ends = [];
-for (const file of ['cases', 'product', 'real', 'protocol', 'use', 'looks']) {
+for (const file of ['cases', 'product', 'real', 'pixels', 'protocol', 'use', 'looks']) {
 	const { default: cases, end } = await import(`./${file}.mjs`);
 	if (end) ends.push(end);
 	for (const [name, test] of Object.entries(cases)) waiting.push({ name, test });
