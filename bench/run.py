@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 import audit  # noqa: E402
 import dashboard  # noqa: E402
 import docker  # noqa: E402
+import paint  # noqa: E402
 import peer  # noqa: E402
 import policy  # noqa: E402
 import redact  # noqa: E402
@@ -39,6 +40,7 @@ GROUPS = {
     "size": space.size,
     "redact": redact.redact,
     "policy": policy.policy,
+    "paint": paint.paint,
     "audit": audit.audit,
     "http": web.http,
     "connections": web.connections,
