@@ -2,13 +2,16 @@
  *
  *   scb-agent listen:FD CONFIGFD
  *   scb-agent stream:FD CONFIGFD
+ *   scb-agent fetch:PATH
  *   scb-agent stdio
  *   scb-agent supervise PID          (agent/supervise.h: what a forked kernel brings with it)
  *
  * FD is a listening unix socket that the broker connects to, or a stream that ends at it; CONFIGFD
- * holds the configuration (enum wire_boot). With stdio the stream is standard input and output, and
- * the configuration comes first, behind its length (be32). Everything else that was inherited is
- * closed. Exit status 0 after an orderly end, 1 where it could not start, 2 for wrong arguments. */
+ * holds the configuration (enum wire_boot). With fetch both come over the unix socket PATH, as
+ * descriptors: a listening one, and the configuration's. With stdio the stream is standard input
+ * and output, and the configuration comes first, behind its length (be32). Everything else that was
+ * inherited is closed. Exit status 0 after an orderly end, 1 where it could not start, 2 for wrong
+ * arguments. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +19,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/child.h"
@@ -179,6 +184,35 @@ static int parse_fd(const char *text)
 	return str_to_u64(text, INT32_MAX, &v) < 0 ? -1 : (int)v;
 }
 
+/* Both descriptors, from whoever listens there. */
+static bool fetch(const char *path, struct way *w)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fds[2];
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(fds))];
+	} control;
+	char byte;
+	struct iovec iov = {&byte, 1};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+		recvmsg(fd, &m, MSG_CMSG_CLOEXEC) != 1 ||
+		m.msg_controllen < CMSG_LEN(sizeof(fds))) {
+		log_error("no broker at %s: %s", path, strerror(errno));
+		return false;
+	}
+	memcpy(fds, CMSG_DATA(&control.align), sizeof(fds));
+	w->in = w->out = fds[0];
+	w->config = fds[1];
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	/* Before anything else: nobody looks into this process. */
@@ -194,6 +228,10 @@ int main(int argc, char **argv)
 	if (w.listens || (argc == 3 && str_starts(argv[1], "stream:"))) {
 		w.in = w.out = parse_fd(strchr(argv[1], ':') + 1);
 		w.config = parse_fd(argv[2]);
+	} else if (argc == 2 && str_starts(argv[1], "fetch:")) {
+		w.listens = true;
+		if (!fetch(argv[1] + 6, &w))
+			return 1;
 	} else if (argc == 2 && strcmp(argv[1], "stdio") == 0) {
 		w.in = w.config = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 		w.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -201,7 +239,8 @@ int main(int argc, char **argv)
 	if (w.in <= STDERR_FILENO || w.config <= STDERR_FILENO ||
 		(w.in == w.config && w.in == w.out)) {
 		(void)fprintf(stderr,
-			"usage: scb-agent listen:FD|stream:FD CONFIGFD|stdio   (version %s)\n",
+			"usage: scb-agent listen:FD|stream:FD CONFIGFD|fetch:PATH|stdio   (version "
+			"%s)\n",
 			SCB_VERSION);
 		return 2;
 	}

@@ -56,7 +56,9 @@ void link_lose(struct link *l, enum err_code code, int errnum, const char *fmt, 
 	(void)err_set(&l->why, code, errnum, "%s", text);
 	l->lost = true;
 	(void)uv_poll_stop(&l->poll);
-	uint64_t wait = link_was_ready(l) ? EXPLAIN_MS : EXPLAIN_START_MS;
+	uint64_t wait = l->explain_ms       ? l->explain_ms
+			: link_was_ready(l) ? EXPLAIN_MS
+					    : EXPLAIN_START_MS;
 	(void)uv_timer_start(&l->timer, on_timer, code == ERR_SANDBOX_LOST ? wait : 0, 0);
 }
 
@@ -436,6 +438,11 @@ bool link_was_ready(const struct link *l)
 void link_found(struct link *l)
 {
 	l->found = true;
+}
+
+void link_explained_within(struct link *l, uint32_t ms)
+{
+	l->explain_ms = ms;
 }
 
 void link_tears(struct link *l)

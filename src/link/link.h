@@ -46,6 +46,9 @@ void link_found(struct link *l);
 /* Right after link_new(): over a stream that tears (attached stdio, a serial device), which may
  * carry bytes of earlier links. What comes before the answer to our challenge is thrown away. */
 void link_tears(struct link *l);
+/* Right after link_new(): who made the sandbox needs so long at most to say by link_fail() why the
+ * link broke; until then the loss is not reported. */
+void link_explained_within(struct link *l, uint32_t ms);
 bool link_ready(const struct link *l);
 /* Was it ever ready, lost since or not? */
 bool link_was_ready(const struct link *l);
@@ -53,8 +56,8 @@ uv_loop_t *link_loop(const struct link *l);
 /* Why it was lost, or NULL while it is not. */
 const struct err *link_lost_reason(const struct link *l);
 /* Loses the link for a reason known elsewhere (the sandbox's process ended): as if the peer had
- * gone. Where the link broke by itself less than 100 ms ago (2 s, where it was never ready), this
- * still becomes the reason. */
+ * gone. Where the link broke by itself less than 100 ms ago (2 s, where it was never ready; or
+ * link_explained_within()), this still becomes the reason. */
 void link_fail(struct link *l, const struct err *why);
 
 struct link_stream_events {

@@ -24,11 +24,12 @@ struct link {
 	bool tears;              /* see link_tears() */
 	uint8_t seal[AUTH_SEAL]; /* tears: follows every frame but the handshake's */
 	size_t skipped;
-	bool found;    /* another broker's link was ready before */
-	bool lost;     /* nothing goes out any more; why says why */
-	bool deaf;     /* nothing that comes in counts any more */
-	bool reported; /* the streams were told, or are just being told */
-	bool closed;   /* link_close() was called: no callback any more */
+	uint32_t explain_ms; /* see link_explained_within(); 0: as usual */
+	bool found;          /* another broker's link was ready before */
+	bool lost;           /* nothing goes out any more; why says why */
+	bool deaf;           /* nothing that comes in counts any more */
+	bool reported;       /* the streams were told, or are just being told */
+	bool closed;         /* link_close() was called: no callback any more */
 	uint8_t key[AUTH_KEY];
 	uint8_t nonce[AUTH_NONCE];
 	struct link_events events;

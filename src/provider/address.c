@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 
 int address_of(const char *path, struct sockaddr_un *ret, int *ret_dir)
@@ -25,4 +27,32 @@ int address_of(const char *path, struct sockaddr_un *ret, int *ret_dir)
 	(void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/%.60s", *ret_dir,
 		slash + 1);
 	return 0;
+}
+
+int address_listen(const char *path, mode_t mode, int backlog)
+{
+	struct sockaddr_un address;
+	_cleanup_close_ int dir = -1;
+	int r = address_of(path, &address, &dir);
+	if (r < 0)
+		return r;
+	const struct sockaddr *sa = (const struct sockaddr *)&address;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, sa, sizeof(address)) < 0 || chmod(path, mode) < 0 ||
+		listen(fd, backlog) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+int address_connect(const char *path)
+{
+	struct sockaddr_un address;
+	_cleanup_close_ int dir = -1;
+	int r = address_of(path, &address, &dir);
+	if (r < 0)
+		return r;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return TAKE_FD(fd);
 }

@@ -1,14 +1,21 @@
 /* docker.c: a container of an engine that speaks Docker's API: Docker with runc or gVisor's runsc,
  * Podman.
  *
- * The agent is PID 1, and the link its stdio, as the engine attaches it; nothing is ever run by
- * `exec` or copied by the engine. create, attach, start follow one another on the loop; the agent's
- * configuration, with its key, goes into the attached stream before the container starts. The
- * engine is asked why a container ended once its stream has ended.
+ * The agent is PID 1; nothing is ever run by `exec` or copied by the engine. create, attach, start
+ * follow one another on the loop.
+ *
+ * Where the engine is on this host the link is a unix socket that the agent is given through a door
+ * (docker_door.h), and what is attached is only read for what the agent prints. The engine has then
+ * no part in the link, and may be away. Else the link is the container's stdio, as the engine
+ * attaches it, and the agent's configuration, with its key, goes into it before the container
+ * starts.
+ *
+ * The engine is asked why a container ended once the link, or the attached stream, has ended.
  *
  * Without a terminal: a terminal's other end is a device in the container (/dev/console) that code
  * of the same uid could open, and so speak in the agent's place. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +27,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "provider/address.h"
+#include "provider/docker_door.h"
 #include "provider/docker_engine.h"
 #include "provider/docker_facts.h"
 #include "provider/docker_pipe.h"
@@ -27,15 +36,20 @@
 #include "provider/hosted.h"
 #include "provider/probe.h"
 #include "provider/record.h"
+#include "wire/frame.h"
 
 /* A busy engine takes seconds to make or end a container; a minute means that it hangs. */
 #define CALL_US  (60 * USEC_PER_SEC)
 #define RETRY_MS 200
+/* An engine that is away while the link goes on. */
+#define AWAY_RETRY_MS 1000
 /* An engine that is restarted is back within seconds. */
 #define AWAY_US (15 * USEC_PER_SEC)
 /* Its stream has ended, and the engine still calls it running: so long until that is believed. */
 #define LINGER_US (2 * USEC_PER_SEC)
 #define REMOVE_US (30 * USEC_PER_SEC)
+/* Until it is known why a link ended. */
+#define EXPLAIN_MS ((AWAY_US + 2 * LINGER_US) / USEC_PER_MSEC)
 
 enum step { STEP_CREATE, STEP_ATTACH, STEP_START, STEP_RUN, STEP_ENDED };
 
@@ -49,18 +63,70 @@ struct box {
 	enum step step;
 	struct http_client *call; /* on its way */
 	json_t *wish;             /* body of create */
-	struct buf boot;          /* what the agent reads first */
-	int pipe_fd;              /* the other end of base.link_fd, until there is a pipe */
+	struct buf boot;          /* by stdio: what the agent reads first */
+	/* The link's socket; NULL: it is stdio. door: until the agent has come. */
+	char *socket_path, *workdir;
+	struct docker_door *door;
+	struct watch *watch;
+	int pipe_fd; /* the other end of base.link_fd, until there is a pipe */
 	struct docker_pipe *pipe;
 	struct buf said; /* the beginning of its stderr */
 	uv_timer_t timer;
 	bool found, replaced, told, engine_was_away;
-	uint64_t since_us; /* its stream has ended, or it is being removed */
+	bool link_over, stream_over; /* of the socket; of what is attached */
+	uint64_t since_us;           /* its stream or link has ended, or it is being removed */
 	bool destroying;
 	void (*done)(void *user, const char *leftovers);
 	void *done_user;
 	char *leftovers;
 };
+
+/* ---- the end of a link that is a socket ---- */
+
+struct watch {
+	uv_poll_t poll;
+	int fd; /* the link's, once more */
+	struct box *box;
+};
+
+static void on_watch_closed(uv_handle_t *h)
+{
+	struct watch *w = container_of((uv_poll_t *)h, struct watch, poll);
+	fd_closep(&w->fd);
+	free(w);
+}
+
+static void watch_end(struct watch *w)
+{
+	if (w)
+		uv_close((uv_handle_t *)&w->poll, on_watch_closed);
+}
+
+static void link_over(struct box *b);
+
+static void on_hang_up(uv_poll_t *poll, int status, int events)
+{
+	struct watch *w = container_of(poll, struct watch, poll);
+	if (status == 0 && !(events & UV_DISCONNECT))
+		return;
+	(void)uv_poll_stop(poll);
+	link_over(w->box);
+}
+
+static int watch_link(struct box *b)
+{
+	struct watch *w = xcalloc(1, sizeof(*w));
+	w->box = b;
+	w->fd = fcntl(b->base.link_fd, F_DUPFD_CLOEXEC, 3);
+	int r = w->fd < 0 ? -errno : uv_poll_init(b->loop, &w->poll, w->fd);
+	if (r < 0) {
+		fd_closep(&w->fd);
+		free(w);
+		return r;
+	}
+	b->watch = w;
+	return uv_poll_start(&w->poll, UV_DISCONNECT, on_hang_up);
+}
 
 /* ---- the end ---- */
 
@@ -75,6 +141,8 @@ static void on_timer_closed(uv_handle_t *h)
 	free(b->base.workspace);
 	explicit_bzero(b->base.key, sizeof(b->base.key));
 	free(b->name);
+	free(b->socket_path);
+	free(b->workdir);
 	free(b->endpoint);
 	json_decref(b->wish);
 	buf_done(&b->boot);
@@ -89,6 +157,8 @@ static void let_go(struct box *b)
 {
 	http_client_cancel(TAKE_PTR(b->call));
 	docker_pipe_close(TAKE_PTR(b->pipe));
+	docker_door_close(TAKE_PTR(b->door));
+	watch_end(TAKE_PTR(b->watch));
 	fd_closep(&b->base.link_fd);
 	fd_closep(&b->pipe_fd);
 	(void)uv_timer_stop(&b->timer);
@@ -101,6 +171,16 @@ static void free_box(struct box *b)
 	fd_closep(&b->record.shared_fd);
 	free(b->record.path);
 	uv_close((uv_handle_t *)&b->timer, on_timer_closed);
+}
+
+/* All that is left of it on this host. */
+static void forget(struct box *b)
+{
+	if (b->socket_path)
+		(void)unlink(b->socket_path);
+	if (b->workdir)
+		(void)record_remove_tree(b->workdir);
+	record_remove(&b->record);
 }
 
 static void tell(struct box *b, const struct err *why)
@@ -128,9 +208,9 @@ static void ask(struct box *b, const char *method, const char *path, json_t *bod
 	CHECK(b->call); /* the endpoint made sense before */
 }
 
-static void later(struct box *b, uv_timer_cb what)
+static void later(struct box *b, uv_timer_cb what, unsigned ms)
 {
-	(void)uv_timer_start(&b->timer, what, RETRY_MS, 0);
+	(void)uv_timer_start(&b->timer, what, ms, 0);
 }
 
 static void on_removed(void *user, struct http_client_answer *a, const struct err *err);
@@ -151,13 +231,13 @@ static void on_removed(void *user, struct http_client_answer *a, const struct er
 	struct box *b = user;
 	b->call = NULL;
 	if (a && (a->status == 204 || a->status == 404)) {
-		record_remove(&b->record);
+		forget(b);
 		free_box(b);
 		return;
 	}
 	/* Being removed already, or the engine is away just now. */
 	if (clock_monotonic_us() - b->since_us < REMOVE_US) {
-		later(b, on_remove_again);
+		later(b, on_remove_again, RETRY_MS);
 		return;
 	}
 	/* Its record stays: the next sweep tries again. */
@@ -205,6 +285,53 @@ static void explain(struct box *b, json_t *state, struct err *why)
 			text[0] ? ": " : "", text);
 }
 
+static void attach(struct box *b);
+
+static void on_attach_again(uv_timer_t *t)
+{
+	attach(container_of(t, struct box, timer));
+}
+
+/* The engine does not answer. */
+static void engine_away(struct box *b, const struct err *err, uint64_t waited)
+{
+	struct err why = {0};
+	b->engine_was_away = true;
+	if (b->socket_path && !b->link_over) {
+		later(b, on_inspect_again, AWAY_RETRY_MS);
+	} else if (waited < AWAY_US) {
+		later(b, on_inspect_again, RETRY_MS);
+	} else {
+		(void)docker_unreachable(b->endpoint, err, &why);
+		why.code = ERR_SANDBOX_LOST;
+		tell(b, &why);
+	}
+}
+
+/* Its container goes on although a stream has ended. */
+static void goes_on(struct box *b, uint64_t waited)
+{
+	struct err why = {0};
+	if (b->socket_path && !b->link_over) {
+		/* The engine was restarted, and has nobody attached now. */
+		later(b, on_attach_again, AWAY_RETRY_MS);
+		return;
+	}
+	if (waited < LINGER_US) {
+		later(b, on_inspect_again, RETRY_MS);
+		return;
+	}
+	if (b->socket_path)
+		(void)err_set(&why, ERR_SANDBOX_LOST, EPIPE,
+			"the sandbox's agent has given up its link: another broker has it now, or "
+			"the agent found it broken");
+	else /* Seen with Docker 20.10: its shim closes stdin for good with the engine's end. */
+		(void)err_set(&why, ERR_SANDBOX_LOST, EPIPE,
+			"the Docker Engine was restarted: the sandbox's container goes on, but the "
+			"engine cannot reach its input again");
+	tell(b, &why);
+}
+
 static void on_inspected(void *user, struct http_client_answer *a, const struct err *err)
 {
 	struct box *b = user;
@@ -212,14 +339,7 @@ static void on_inspected(void *user, struct http_client_answer *a, const struct 
 	uint64_t waited = clock_monotonic_us() - b->since_us;
 	b->call = NULL;
 	if (!a) {
-		b->engine_was_away = true;
-		if (waited < AWAY_US) {
-			later(b, on_inspect_again);
-			return;
-		}
-		(void)docker_unreachable(b->endpoint, err, &why);
-		why.code = ERR_SANDBOX_LOST;
-		tell(b, &why);
+		engine_away(b, err, waited);
 		return;
 	}
 	json_t *o = json_loadb(a->body, a->n, JSON_REJECT_DUPLICATES, NULL);
@@ -227,33 +347,50 @@ static void on_inspected(void *user, struct http_client_answer *a, const struct 
 	if (a->status == 404) {
 		(void)err_set(&why, ERR_SANDBOX_LOST, ENOENT,
 			"the sandbox's container was removed by somebody else");
+		tell(b, &why);
 	} else if (!json_is_false(json_object_get(state, "Running"))) {
-		if (waited < LINGER_US) {
-			json_decref(o);
-			later(b, on_inspect_again);
-			return;
-		}
-		/* Seen with Docker 20.10: its shim closes stdin for good with the engine's end. */
-		(void)err_set(&why, ERR_SANDBOX_LOST, EPIPE,
-			"the Docker Engine was restarted: the sandbox's container goes on, but the "
-			"engine cannot reach its input again");
+		goes_on(b, waited);
 	} else {
 		explain(b, state, &why);
+		tell(b, &why);
 	}
 	json_decref(o);
-	tell(b, &why);
+}
+
+/* Asks why, if nobody does yet. */
+static void ask_why(struct box *b)
+{
+	if (b->told || b->destroying)
+		return;
+	if (b->step == STEP_ENDED && b->call) /* asked already; since when is another matter now */
+		return;
+	b->step = STEP_ENDED;
+	http_client_cancel(TAKE_PTR(b->call));
+	(void)uv_timer_stop(&b->timer);
+	inspect(b);
 }
 
 static void stream_over(void *user)
 {
 	struct box *b = user;
-	if (b->step == STEP_ENDED || b->destroying)
+	b->stream_over = true;
+	/* By stdio the link's end waits for its reason. */
+	if (b->socket_path)
+		docker_pipe_close(TAKE_PTR(b->pipe));
+	/* Of what starts on_started() says why, and of a socket's end link_over(). */
+	if (b->step == STEP_START || b->step == STEP_ENDED)
 		return;
-	if (b->step == STEP_START) /* on_started() says why */
-		return;
-	b->step = STEP_ENDED;
 	b->since_us = clock_monotonic_us();
-	inspect(b);
+	ask_why(b);
+}
+
+static void link_over(struct box *b)
+{
+	b->link_over = true;
+	b->since_us = clock_monotonic_us();
+	/* Before it runs the engine's answers say what is wrong. */
+	if (b->step == STEP_RUN || b->step == STEP_ENDED || b->found)
+		ask_why(b);
 }
 
 static void said(void *user, const void *p, size_t n)
@@ -271,6 +408,10 @@ static void failed(
 	struct box *b, const struct http_client_answer *a, const struct err *err, const char *what)
 {
 	struct err why = {0};
+	if (b->found && b->socket_path) { /* it has ended, or the engine is away again */
+		ask_why(b);
+		return;
+	}
 	docker_doubt();
 	if (a)
 		(void)docker_refused(a, what, &why);
@@ -288,6 +429,11 @@ static void on_started(void *user, struct http_client_answer *a, const struct er
 		return;
 	}
 	b->step = STEP_RUN;
+	b->found = true;
+	if (b->link_over || b->stream_over) {
+		b->since_us = clock_monotonic_us();
+		ask_why(b);
+	}
 }
 
 static void on_attached(void *user, struct http_client_answer *a, const struct err *err)
@@ -318,9 +464,10 @@ static void on_attached(void *user, struct http_client_answer *a, const struct e
 
 static void attach(struct box *b)
 {
-	_cleanup_free_ char *path =
-		xasprintf("/containers/%s/attach?stream=1&stdin=1&stdout=1&stderr=1", b->name);
+	_cleanup_free_ char *path = xasprintf("/containers/%s/attach?stream=1%s&stdout=1&stderr=1",
+		b->name, b->socket_path ? "" : "&stdin=1");
 	b->step = STEP_ATTACH;
+	b->stream_over = false;
 	ask(b, "POST", path, NULL, CALL_US, on_attached);
 }
 
@@ -375,7 +522,6 @@ static struct box *allocate(uv_loop_t *loop, const char *id, const char *endpoin
 	struct box *b = xcalloc(1, sizeof(*b));
 	b->base.provider = &provider_docker;
 	b->base.link_fd = b->pipe_fd = -1;
-	b->base.link_tears = true;
 	b->loop = loop;
 	b->events = *events;
 	b->user = user;
@@ -394,7 +540,33 @@ static int make_link(struct box *b, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "socketpair: %s", strerror(errno));
 	b->base.link_fd = ends[0];
 	b->pipe_fd = ends[1];
+	b->base.link_tears = true;
 	return 0;
+}
+
+/* What goes into the stream before the link's bytes: its length comes first. */
+static int make_stdio(struct box *b, const struct buf *config, struct err *err)
+{
+	uint8_t length[4];
+	wire_put32(length, (uint32_t)config->len);
+	buf_init(&b->boot, config->len + sizeof(length));
+	b->boot.wipe = true;
+	CHECK(buf_append(&b->boot, length, sizeof(length)) == 0 &&
+		buf_append(&b->boot, config->data, config->len) == 0);
+	return make_link(b, err);
+}
+
+static int make_socket(struct box *b, const struct buf *config, struct err *err)
+{
+	b->base.explain_ms = EXPLAIN_MS;
+	int r = docker_door_new(
+		b->loop, b->socket_path, b->workdir, config, &b->door, &b->base.link_fd, err);
+	if (r < 0)
+		return r;
+	r = watch_link(b);
+	return r == 0 ? 0
+		      : err_set(err, ERR_INTERNAL, -r, "cannot watch the sandbox's link: %s",
+				uv_strerror(r));
 }
 
 static char *ref(const struct sandbox_spec *spec)
@@ -404,7 +576,10 @@ static char *ref(const struct sandbox_spec *spec)
 
 static int write_down(struct box *b, const struct sandbox_spec *spec, struct err *err)
 {
-	const struct record_facts f = {.endpoint = b->endpoint, .container = b->name};
+	const struct record_facts f = {.endpoint = b->endpoint,
+		.container = b->name,
+		.socket = b->socket_path,
+		.workdir = b->workdir};
 	int r = record_create(spec->runtime_dir, spec->id, &f, &b->record, err);
 	if (r < 0)
 		return r;
@@ -426,12 +601,21 @@ static int prepare(struct box *b, const struct sandbox_spec *spec, const struct 
 		memcpy(b->base.key, spec->key, sizeof(b->base.key));
 	else
 		id_random(b->base.key, sizeof(b->base.key));
-	int r = docker_boot(spec, f, b->base.key, &b->boot);
+	_cleanup_buf_ struct buf config = {0};
+	_cleanup_free_ char *door = NULL;
+	if (docker_has_door(f, b->endpoint)) {
+		b->socket_path = xasprintf("%s/%s.sock", spec->runtime_dir, spec->id);
+		b->workdir = xasprintf("%s/%s.d", spec->runtime_dir, spec->id);
+		door = docker_door_path(b->workdir);
+	}
+	int r = docker_boot(spec, f, b->base.key, &config);
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, -r, "the agent's configuration is too large");
-	b->wish = docker_container(spec, f);
-	r = make_link(b, err);
-	return r == 0 ? write_down(b, spec, err) : r;
+	b->wish = docker_container(spec, f, door);
+	r = write_down(b, spec, err);
+	if (r < 0)
+		return r;
+	return door ? make_socket(b, &config, err) : make_stdio(b, &config, err);
 }
 
 static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
@@ -451,7 +635,7 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	struct box *b = allocate(loop, spec->id, endpoint, events, user);
 	r = prepare(b, spec, f, err);
 	if (r < 0) {
-		record_remove(&b->record);
+		forget(b);
 		free_box(b);
 		return r;
 	}
@@ -461,6 +645,29 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 }
 
 /* ---- the interface ---- */
+
+/* Where nobody listens at its socket it has ended: the engine says why, over a link that is over.
+ */
+static int find_link(struct box *b, struct err *err)
+{
+	int r = b->socket_path ? address_connect(b->socket_path) : 0;
+	if (!b->socket_path || r < 0) {
+		b->link_over = r < 0;
+		r = make_link(b, err);
+		if (b->link_over) {
+			b->base.link_tears = false;
+			fd_closep(&b->pipe_fd);
+		}
+	} else {
+		b->base.link_fd = r;
+		r = 0;
+	}
+	if (r == 0 && b->socket_path) {
+		b->base.explain_ms = EXPLAIN_MS;
+		r = watch_link(b);
+	}
+	return r;
+}
 
 static int connect_to(uv_loop_t *loop, const char *to, const struct sandbox_events *events,
 	void *user, struct sandbox **ret, struct err *err)
@@ -485,8 +692,10 @@ static int connect_to(uv_loop_t *loop, const char *to, const struct sandbox_even
 	b->base.caps = f.caps;
 	b->base.kernels_dir = xstrdup(f.kernels_dir ? f.kernels_dir : DOCKER_KERNELS);
 	b->base.workspace = xstrdup(f.workspace ? f.workspace : DOCKER_WORKSPACE);
+	b->socket_path = TAKE_PTR(f.socket);
+	b->workdir = TAKE_PTR(f.workdir);
 	r = boot < 0 ? err_set(err, ERR_SANDBOX_LOST, ESTALE, "the machine was started anew")
-		     : make_link(b, err);
+		     : find_link(b, err);
 	if (r < 0) {
 		b->destroying = true;
 		b->since_us = clock_monotonic_us();
@@ -532,6 +741,19 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 	"\"runtimes\": {\"runsc\": {\"path\": \"/usr/bin/runsc\", \"runtimeArgs\": "               \
 	"[\"--network=none\"]}}"
 
+/* What becomes of sessions when the engine is restarted. */
+static const char *restarts(const struct docker_facts *f)
+{
+	if (f->podman)
+		return "Sandboxes go on while Podman's service is restarted.";
+	if (!docker_has_door(f, docker_endpoint()))
+		return "A restart of the engine ends its sandboxes, with live-restore too: their "
+		       "link goes through it.";
+	return f->live_restore ? "Sandboxes go on while the engine is restarted (live-restore)."
+			       : "A restart of the engine ends its sandboxes, without "
+				 "\"live-restore\": true in /etc/docker/daemon.json.";
+}
+
 /* What `scb doctor` says of a usable engine. */
 static void describe(const struct docker_facts *f, struct provider_probe *ret)
 {
@@ -542,10 +764,9 @@ static void describe(const struct docker_facts *f, struct provider_probe *ret)
 	else if (f->runsc && !f->runsc_no_net)
 		gvisor = " In /etc/docker/daemon.json runsc needs its own "
 			 "--network=none: " RUNSC_LINE;
-	(void)snprintf(ret->reason, sizeof(ret->reason),
-		"%s (API %s), image %.80s, %s. A restart of the engine ends its sandboxes%s.%s",
+	(void)snprintf(ret->reason, sizeof(ret->reason), "%s (API %s), image %.80s, %s. %s%s",
 		f->version, f->api, docker_image(), docker_gvisor(f) ? "gVisor" : "no gVisor",
-		f->live_restore ? ", live-restore or not" : "", gvisor);
+		restarts(f), gvisor);
 }
 
 static int probe(struct provider_probe *ret, struct err *err)

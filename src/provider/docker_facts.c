@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -124,6 +125,10 @@ static int read_info(json_t *o, struct docker_facts *f, struct err *err)
 		return err_set(err, ERR_PROVIDER_UNUSABLE, ENOTSUP,
 			"%s runs no Linux containers; switch it to them", f->version);
 	f->cgroup = cgroup && strcmp(cgroup, "2") == 0 ? 2 : 1;
+	struct utsname self;
+	const char *kernel = text_of(o, "KernelVersion"), *name = text_of(o, "OperatingSystem");
+	f->same_kernel = uname(&self) == 0 && kernel && strcmp(kernel, self.release) == 0 &&
+			 !(name && strcmp(name, "Docker Desktop") == 0);
 	f->live_restore = json_is_true(json_object_get(o, "LiveRestoreEnabled"));
 	f->memory = json_is_true(json_object_get(o, "MemoryLimit"));
 	f->pids = json_is_true(json_object_get(o, "PidsLimit"));

@@ -10,6 +10,7 @@ struct docker_facts {
 	char version[48]; /* "Docker 20.10.24" */
 	char api[16];     /* the version that is spoken: "1.41" */
 	bool podman;
+	bool same_kernel;  /* as this process's: it most likely runs on this host */
 	bool live_restore; /* containers survive a restart of the engine */
 	bool small_ids;    /* a user namespace that maps no uid above 65535 */
 	bool runsc;        /* registered */

@@ -45,6 +45,8 @@ static void on_closed(uv_handle_t *h)
 static void end_done(struct end *e)
 {
 	buf_done(&e->out);
+	if (e->fd < 0)
+		return;
 	uv_close((uv_handle_t *)&e->poll, on_closed);
 	fd_closep(&e->fd);
 }
@@ -78,7 +80,7 @@ static void poll_as_needed(struct docker_pipe *p)
 			   (e->out.len ? UV_WRITABLE : 0);
 		if (e->ended && e == &p->engine)
 			want = 0;
-		if (want == e->polled)
+		if (want == e->polled || e->fd < 0)
 			continue;
 		e->polled = want;
 		if (!want)
@@ -191,11 +193,13 @@ int docker_pipe_new(uv_loop_t *loop, int engine_fd, int link_fd, const void *fir
 	p->engine.out.wipe = p->link.out.wipe = true;
 	p->engine.poll.data = &p->engine;
 	p->link.poll.data = &p->link;
+	p->link.ended = link_fd < 0;
 	int r = uv_poll_init(loop, &p->engine.poll, engine_fd);
 	p->handles += r == 0;
-	if (r == 0)
+	if (r == 0 && link_fd >= 0) {
 		r = uv_poll_init(loop, &p->link.poll, link_fd);
-	p->handles += r == 0;
+		p->handles += r == 0;
+	}
 	if (r < 0) {
 		if (p->handles)
 			uv_close((uv_handle_t *)&p->engine.poll, on_closed);

@@ -18,8 +18,10 @@ struct docker_pipe_events {
 	void (*over)(void *user);
 };
 
-/* Takes both descriptors (nonblocking stream sockets), also where it fails. first: bytes that have
- * come from the engine already. head: bytes to be sent to it before the link's; taken (emptied). */
+/* Takes both descriptors (nonblocking stream sockets), also where it fails. link_fd -1: the link
+ * goes elsewhere, and only what the container prints to stderr is of interest. first: bytes that
+ * have come from the engine already. head: bytes to be sent to it before the link's; taken
+ * (emptied). */
 int docker_pipe_new(uv_loop_t *loop, int engine_fd, int link_fd, const void *first, size_t n_first,
 	struct buf *head, const struct docker_pipe_events *events, void *user,
 	struct docker_pipe **ret) MUST_CHECK;

@@ -9,10 +9,10 @@
 
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/str.h"
 #include "provider/docker_engine.h"
 #include "provider/record.h"
 #include "seccomp_profile.h"
-#include "wire/frame.h"
 
 /* A root broker's containers have a uid each, so that none can use up what the kernel counts by
  * user (inotify, pipes, locked memory) for another. Nobody's uids; where a user namespace maps only
@@ -65,11 +65,13 @@ static json_t *bind_at(const char *source, const char *target)
 		"NonRecursive", 1);
 }
 
-static json_t *binds(const struct sandbox_spec *spec)
+static json_t *binds(const struct sandbox_spec *spec, const char *door)
 {
 	json_t *list = json_array();
 	CHECK(json_array_append_new(list, bind_at(spec->agent_path, DOCKER_AGENT)) == 0);
 	CHECK(json_array_append_new(list, bind_at(spec->kernels_dir, DOCKER_KERNELS)) == 0);
+	if (door)
+		CHECK(json_array_append_new(list, bind_at(door, DOCKER_DOOR)) == 0);
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		_cleanup_free_ char *target = xasprintf(DOCKER_MNT "/%s", spec->mounts[i].name);
 		CHECK(json_array_append_new(list, bind_at(spec->mounts[i].source, target)) == 0);
@@ -112,7 +114,8 @@ static json_t *own_limits(void)
 	return list;
 }
 
-static json_t *host_config(const struct sandbox_spec *spec, const struct docker_facts *f)
+static json_t *host_config(
+	const struct sandbox_spec *spec, const struct docker_facts *f, const char *door)
 {
 	/* Podman takes the name of a file, as docker's client does; the API takes what is in it. */
 	_cleanup_free_ char *file = xasprintf("%.*s/seccomp.json",
@@ -121,7 +124,7 @@ static json_t *host_config(const struct sandbox_spec *spec, const struct docker_
 	/* One group for agent and code; what jobs print is part of it. */
 	json_int_t memory = (json_int_t)(spec->memory_max + AGENT_RESERVE);
 	json_t *c = json_pack("{s:s, s:b, s:o, s:o, s:I, s:[s], s:[s,s], s:{s:s}, s:s, s:s}",
-		"NetworkMode", "none", "ReadonlyRootfs", 1, "Mounts", binds(spec), "Tmpfs",
+		"NetworkMode", "none", "ReadonlyRootfs", 1, "Mounts", binds(spec, door), "Tmpfs",
 		json_pack("{s:o, s:o}", "/tmp", tmpfs(spec->tmp_size), DOCKER_WORKSPACE,
 			tmpfs(spec->workspace_size)),
 		"ShmSize", (json_int_t)spec->shm_size, "CapDrop", "ALL", "SecurityOpt",
@@ -147,22 +150,30 @@ static json_t *host_config(const struct sandbox_spec *spec, const struct docker_
 	return c;
 }
 
-json_t *docker_container(const struct sandbox_spec *spec, const struct docker_facts *f)
+bool docker_has_door(const struct docker_facts *f, const char *endpoint)
+{
+	return str_starts(endpoint, "unix://") && f->same_kernel && !docker_gvisor(f);
+}
+
+json_t *docker_container(
+	const struct sandbox_spec *spec, const struct docker_facts *f, const char *door)
 {
 	unsigned uid = choose_uid(f);
 	_cleanup_free_ char *user = xasprintf("%u:%u", uid, uid);
 	_cleanup_free_ char *owner = xasprintf("uid:%u", (unsigned)geteuid());
+	bool stdio = !door;
 	json_t *c = json_pack("{s:s, s:s, s:s, s:[s,s], s:[], s:[], s:s, s:b, s:b, s:b, s:b, s:b, "
 			      "s:b, s:{s:[s]}, s:{s:s, s:s, s:s, s:s}, s:o}",
 		"Image", docker_image(), "Hostname", "sandbox", "User", user, "Entrypoint",
-		DOCKER_AGENT, "stdio", "Cmd", "Env", "WorkingDir", "/", "NetworkDisabled", 1,
-		"OpenStdin", 1,
+		DOCKER_AGENT, stdio ? "stdio" : "fetch:" DOCKER_DOOR, "Cmd", "Env", "WorkingDir",
+		"/", "NetworkDisabled", 1, "OpenStdin", stdio,
 		/* Where it is to end with its maker: the engine then closes stdin with the
 		 * connection, and the agent ends with that. */
-		"StdinOnce", spec->orphan_ms == 0, "AttachStdin", 1, "AttachStdout", 1,
+		"StdinOnce", stdio && spec->orphan_ms == 0, "AttachStdin", stdio, "AttachStdout", 1,
 		"AttachStderr", 1, "Healthcheck", "Test", "NONE", "Labels", DOCKER_LABEL_SANDBOX,
 		spec->id, DOCKER_LABEL_BROKER, spec->runtime_dir, DOCKER_LABEL_BOOT,
-		record_boot_id(), DOCKER_LABEL_OWNER, owner, "HostConfig", host_config(spec, f));
+		record_boot_id(), DOCKER_LABEL_OWNER, owner, "HostConfig",
+		host_config(spec, f, door));
 	CHECK(c);
 	return c;
 }
@@ -178,8 +189,6 @@ static const char *const groups[][4] = {
 int docker_boot(const struct sandbox_spec *spec, const struct docker_facts *f, const uint8_t *key,
 	struct buf *ret)
 {
-	_cleanup_buf_ struct buf config = {0};
-	uint8_t length[4];
 	const char *const *group = groups[f->cgroup == 2];
 	const struct boot b = {
 		.spec = spec,
@@ -206,12 +215,5 @@ int docker_boot(const struct sandbox_spec *spec, const struct docker_facts *f, c
 		.memory_max = f->memory ? spec->memory_max : 0,
 		.pids_max = f->pids ? spec->pids_max : 0,
 	};
-	int r = boot_config_bytes(&b, &config);
-	if (r < 0)
-		return r;
-	buf_init(ret, config.len + sizeof(length));
-	ret->wipe = true;
-	wire_put32(length, (uint32_t)config.len);
-	r = buf_append(ret, length, sizeof(length));
-	return r == 0 ? buf_append(ret, config.data, config.len) : r;
+	return boot_config_bytes(&b, ret);
 }

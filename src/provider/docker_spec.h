@@ -11,6 +11,7 @@
 /* Inside the container. */
 #define DOCKER_AGENT     "/.scb/scb-agent"
 #define DOCKER_KERNELS   "/.scb/kernels"
+#define DOCKER_DOOR      "/.scb/door"
 #define DOCKER_WORKSPACE "/workspace"
 #define DOCKER_MNT       "/mnt"
 
@@ -25,9 +26,13 @@ char *docker_name(const char *sandbox_id);
 /* Will it be gVisor's runtime? */
 bool docker_gvisor(const struct docker_facts *f);
 void docker_capabilities(const struct docker_facts *f, struct capabilities *ret);
-/* The body of POST /containers/create. */
-json_t *docker_container(const struct sandbox_spec *spec, const struct docker_facts *f);
-/* What its agent reads first on stdin: be32 length, configuration. The caller frees; it holds the
- * key. 0, or -ENOBUFS. */
+/* Is the link a unix socket of this host (docker_door.h)? Else it is the container's attached
+ * stdio: of an engine elsewhere, which could not bind the door, and of gVisor, whose sandboxes
+ * cannot connect to this kernel's sockets. */
+bool docker_has_door(const struct docker_facts *f, const char *endpoint);
+/* The body of POST /containers/create. door: its path on this host; NULL: there is none. */
+json_t *docker_container(
+	const struct sandbox_spec *spec, const struct docker_facts *f, const char *door);
+/* The configuration of its agent. The caller frees; it holds the key. 0, or -ENOBUFS. */
 int docker_boot(const struct sandbox_spec *spec, const struct docker_facts *f, const uint8_t *key,
 	struct buf *ret) MUST_CHECK;

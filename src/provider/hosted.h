@@ -15,9 +15,10 @@
 #include "provider/template.h"
 
 /* What is kept of what launcher, bubblewrap and agent print: reasons are in the first lines. */
-#define SAID_MAX     (8 * KIB)
-#define INFO_MAX     (4 * KIB)
-#define EXIT_UNKNOWN (-1) /* its parent has been told, and that is another process */
+#define SAID_MAX       (8 * KIB)
+#define INFO_MAX       (4 * KIB)
+#define HOSTED_BACKLOG 8    /* as many peers as the agent holds before one has shown the key */
+#define EXIT_UNKNOWN   (-1) /* its parent has been told, and that is another process */
 /* Half of what a request to the template may have. */
 #define KERNEL_CONFIG_MAX (32 * KIB)
 

@@ -134,32 +134,18 @@ int hosted_check_readable(const struct sandbox_mount *m, struct err *err)
 
 int hosted_link(struct hosted *h)
 {
-	struct sockaddr_un address;
-	_cleanup_close_ int dir = -1;
-	int r = address_of(h->socket_path, &address, &dir);
-	if (r < 0)
-		return r;
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	h->base.link_fd = TAKE_FD(fd);
+	int fd = address_connect(h->socket_path);
+	if (fd < 0)
+		return fd;
+	h->base.link_fd = fd;
 	return 0;
 }
 
 /* The listening end, for the agent to inherit, and a first connection that waits in its queue. */
 static int make_link(struct hosted *h, struct err *err)
 {
-	struct sockaddr_un address;
-	_cleanup_close_ int dir = -1;
-	int r = address_of(h->socket_path, &address, &dir);
-	const struct sockaddr *sa = (const struct sockaddr *)&address;
-	if (r == 0) {
-		h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (h->listen_fd < 0 || bind(h->listen_fd, sa, sizeof(address)) < 0 ||
-			chmod(h->socket_path, 0600) < 0 || listen(h->listen_fd, 8) < 0)
-			r = -errno;
-	}
-	if (r == 0)
+	int r = h->listen_fd = address_listen(h->socket_path, 0600, HOSTED_BACKLOG);
+	if (r >= 0)
 		r = hosted_link(h);
 	if (r < 0)
 		return err_set(err, ERR_PROVIDER_UNUSABLE, -r,

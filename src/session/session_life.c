@@ -269,6 +269,8 @@ int session_attach(struct session *s, int fd, bool found, const char *kernels_di
 			uv_strerror(r));
 	if (s->sandbox && s->sandbox->link_tears)
 		link_tears(s->link);
+	if (s->sandbox && s->sandbox->explain_ms)
+		link_explained_within(s->link, s->sandbox->explain_ms);
 	if (found)
 		link_found(s->link);
 	s->found = found;

@@ -118,6 +118,8 @@ static void link_up(struct box *b)
 		0);
 	if (b->sandbox->link_tears)
 		link_tears(b->link);
+	if (b->sandbox->explain_ms)
+		link_explained_within(b->link, b->sandbox->explain_ms);
 	b->exec = exec_new(b->link, b->sandbox->kernels_dir, b->sandbox->workspace);
 }
 

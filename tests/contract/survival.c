@@ -27,6 +27,12 @@ static struct box_host host;
 /* Long enough for every test, and an end for what one forgets. */
 #define ORPHAN_MS 120000
 
+/* Its engine knows how it ended, and takes its time. */
+static bool is_docker(void)
+{
+	return strcmp(host.provider->name, "docker") == 0;
+}
+
 /* ---- calls ---- */
 
 struct answer {
@@ -230,11 +236,11 @@ static void test_twice(void)
 	init_told(&first, &t);
 	init_told(&second, &t);
 	bool up = box_connect(&first, &host) && box_connect(&second, &host);
-	tap_ok(up && box_until(first.loop, &first.lost, box_patience(5 * USEC_PER_SEC)) &&
+	tap_ok(up && box_until(first.loop, &first.lost, box_patience(15 * USEC_PER_SEC)) &&
 			box_answers(&second),
 		"connected to twice: the newcomer has the link");
 	tap_ok(box_close(&first) == NULL, "destroyed by the first");
-	tap_ok(box_until(second.loop, &second.exited, box_patience(5 * USEC_PER_SEC)) &&
+	tap_ok(box_until(second.loop, &second.exited, box_patience(15 * USEC_PER_SEC)) &&
 			second.why.code == ERR_SANDBOX_LOST,
 		"the second is told: %s", second.why.text);
 	tap_ok(box_close(&second) == NULL, "and destroys what is gone");
@@ -254,8 +260,8 @@ static void test_ended(void)
 	bool up = box_connect(&b, &host) &&
 		  link_open(b.link, OP_SHUTDOWN, NULL, &nobody, NULL, &stream) == 0;
 	tap_ok(up && box_until(b.loop, &b.exited, box_patience(5 * USEC_PER_SEC)) &&
-			strstr(b.why.text, "why is not known"),
-		"one that ends is told of, without an exit status");
+			strstr(b.why.text, is_docker() ? "status 0" : "why is not known"),
+		"one that ends is told of, as far as it is known");
 	tap_note("%s", b.why.text);
 	tap_ok(box_close(&b) == NULL, "destroyed");
 	struct box again;
@@ -266,6 +272,17 @@ static void test_ended(void)
 	tap_ok(traces_same(&before, &after), "nothing is left");
 }
 
+static void kill_container(const char *name)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)!freopen("/dev/null", "w", stdout);
+		(void)execlp("docker", "docker", "kill", name, (char *)NULL);
+		_exit(127);
+	}
+	CHECK(waitpid(pid, NULL, 0) == pid);
+}
+
 /* Kills every process that the record names. */
 static void kill_recorded(const char *id)
 {
@@ -274,6 +291,8 @@ static void kill_recorded(const char *id)
 	struct err err;
 	if (record_open(host.runtime, id, &r, &f, &err) < 0)
 		return;
+	if (f.container)
+		kill_container(f.container);
 	const pid_t pids[] = {f.init.pid, f.first.pid};
 	for (size_t i = 0; i < 2; i++) {
 		struct process p;
@@ -342,6 +361,7 @@ static void test_unreachable(void)
 	init_told(&b, &t);
 	tap_ok(!box_connect(&b, &host) && b.why.code == ERR_SANDBOX_LOST,
 		"one without its socket is given up: %s", b.why.text);
+	(void)box_close(&b);
 	uint64_t end = clock_monotonic_us() + box_patience(10 * USEC_PER_SEC);
 	do {
 		bool never = false;
@@ -397,10 +417,10 @@ static void test_left(void)
 /* At any moment of a sandbox's beginning: it is found and destroyed, or was never made. */
 static void test_killed_early(void)
 {
-	enum { TIMES = 40, LONGEST_US = 40000 };
+	const unsigned times = is_docker() ? 12 : 40, longest_us = is_docker() ? 1200000 : 40000;
 	struct traces before = traces(&host), after;
 	unsigned found = 0;
-	for (unsigned i = 0; i < TIMES; i++) {
+	for (unsigned i = 0; i < times; i++) {
 		struct box b;
 		struct err err;
 		uv_loop_t loop;
@@ -415,22 +435,23 @@ static void test_killed_early(void)
 			(void)box_until(&loop, &never, 10 * USEC_PER_SEC);
 			_exit(0);
 		}
-		(void)usleep(LONGEST_US / TIMES * i);
+		(void)usleep(longest_us / times * i);
 		kill_broker(pid);
 		found += box_connect(&b, &host);
 		const char *left = box_close(&b);
 		if (left)
 			tap_note("%u: %s", i, left);
 	}
-	/* Groups that no record names yet are swept ten seconds later. */
-	uint64_t end = clock_monotonic_us() + box_patience(15 * USEC_PER_SEC);
+	/* Groups that no record names yet are swept ten seconds later; a container that an engine
+	 * does not have yet is waited for for twenty. */
+	uint64_t end = clock_monotonic_us() + box_patience((is_docker() ? 40 : 15) * USEC_PER_SEC);
 	do {
 		bool never = false;
-		(void)box_until(&host.loop, &never, 20 * USEC_PER_MSEC);
+		(void)box_until(&host.loop, &never, (is_docker() ? 2000 : 20) * USEC_PER_MSEC);
 		(void)provider_sweep(host.runtime);
 		after = traces(&host);
 	} while (memcmp(&before, &after, sizeof(after)) != 0 && clock_monotonic_us() < end);
-	tap_note("%u of %u were found", found, (unsigned)TIMES);
+	tap_note("%u of %u were found", found, times);
 	tap_ok(traces_same(&before, &after),
 		"brokers killed while they make a sandbox: nothing lives on");
 }

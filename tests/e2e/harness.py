@@ -2,7 +2,8 @@
 
 Told by the environment (tests/e2e/meson.build):
   SCB_BUILD     the build directory
-  SCB_PROVIDER  bubblewrap | local
+  SCB_PROVIDER  bubblewrap | local | docker (then DOCKER_HOST, BROKER_IMAGE and BROKER_RUNTIME, from
+                tests/engines/dockerd: an engine that nobody else uses)
   SCB_MODE      root: the broker is root          user: it is an ordinary user
   SCB_MANAGER   the folder of a systemd that gives brokers their scope (tests/guest); else there is none
   SCB_IMAGE     a NAME.tar (sandbox-image/build): every sandbox has its system instead of the host's
@@ -36,6 +37,8 @@ MODE = os.environ.get("SCB_MODE", "root" if os.geteuid() == 0 else "user")
 MANAGER = os.environ.get("SCB_MANAGER")
 IMAGE = os.environ.get("SCB_IMAGE")
 SANITIZED = bool(os.environ.get("SCB_SANITIZED"))
+ENGINE = {k: os.environ[k] for k in ("DOCKER_HOST", "BROKER_IMAGE", "BROKER_RUNTIME") if k in os.environ}
+GVISOR = PROVIDER == "docker" and ENGINE.get("BROKER_RUNTIME") == "runsc"
 CANARY = "scb-canary-7f3a9c"
 VERSION = subprocess.run([os.path.join(BUILD, "scb"), "--version"], capture_output=True, text=True).stdout[4:].strip()
 ELSEWHERE = ["/usr/bin/python3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "elsewhere.py")]
@@ -51,6 +54,8 @@ def _become():
         os.execvp("sudo", ["sudo", "-n", "env", *keep, sys.executable, *sys.argv])
     if PROVIDER == "bubblewrap" and shutil.which("bwrap") is None:
         tap.skip_all("bubblewrap is not installed")
+    if PROVIDER == "docker" and "DOCKER_HOST" not in ENGINE:
+        tap.skip_all("no engine: tests/engines/dockerd gives one")
     if MODE == "user" and os.geteuid() == 0 and shutil.which("setpriv") is None:
         tap.skip_all("setpriv (util-linux) is not installed, so root cannot become an ordinary user")
 
@@ -144,6 +149,8 @@ class Place:
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.home,
                "LANG": "C.UTF-8", "XDG_STATE_HOME": self.state, "XDG_RUNTIME_DIR": self.run,
                "BROKER_PROVIDER": PROVIDER, "SCB_TEST_SECRET": CANARY, **self.image}
+        if PROVIDER == "docker":
+            env.update(ENGINE)
         for name, value in os.environ.items():
             if name.endswith("SAN_OPTIONS"):
                 env[name] = value
@@ -222,6 +229,8 @@ class Place:
             found += [os.path.join(where, d) for d in dirs if any(i in d for i in ids)]
         with open("/proc/self/mountinfo") as f:
             found += ["mount " + line.split()[4] for line in f if any(i in line for i in ids)]
+        if PROVIDER == "docker":
+            found += ["container " + name for name in containers()]
         for entry in os.listdir("/proc"):
             if entry.isdigit() and int(entry) != os.getpid() and any(i in command_line(entry) for i in ids):
                 found.append(f"process {entry}: {command_line(entry)}")
@@ -278,6 +287,25 @@ def descendants(pid):
         found += below
         todo += below
     return found
+
+
+def containers(*more):
+    """The names of the engine's containers, those that have ended too; with -q their ids, and so on."""
+    return subprocess.run(["docker", "ps", "-a", *(more or ["--format", "{{.Names}}"])], capture_output=True,
+                          text=True, check=True).stdout.split()
+
+
+def in_containers():
+    """Every process of the engine's containers. Of gVisor's only the sandbox itself is to be seen."""
+    where = os.path.dirname(ENGINE["DOCKER_HOST"].removeprefix("unix://"))
+    shims = [int(p) for p in os.listdir("/proc")
+             if p.isdigit() and f"{where}/" in command_line(p) and "containerd-shim" in command_line(p)]
+    return [p for shim in shims for p in descendants(shim)]
+
+
+def busy():
+    """How many times longer things take because others keep the machine busy."""
+    return max(1, os.getloadavg()[0] / os.cpu_count())
 
 
 def until(predicate, timeout, step=0.02):
@@ -372,12 +400,19 @@ class Case(unittest.TestCase):
     def assertFast(self, r, seconds):
         """Answered within so many seconds; more, in proportion, where others keep the machine busy."""
         if not SANITIZED:
-            busy = max(1, os.getloadavg()[0] / os.cpu_count())
-            self.assertLess(r.took, seconds * busy * SLOW, str(r))
+            self.assertLess(r.took, seconds * busy() * SLOW, str(r))
 
-    def sandbox_processes(self, word):
-        """Processes below the broker whose command line holds word."""
-        return [p for p in descendants(self.client.pid) if word in command_line(p)]
+    def below(self):
+        """Every process that the broker, or its engine, has made."""
+        return in_containers() if PROVIDER == "docker" else descendants(self.client.pid)
+
+    def sandbox_processes(self, word, session=None):
+        """Processes in sandboxes (with gVisor: in this one) whose command line holds word."""
+        if GVISOR:
+            r = self.client.tool("run_command", command=f"pgrep -f '[{word[0]}]{word[1:]}'",
+                                 **({"session": session} if session else {}))
+            return [] if r.is_error else r.stdout.split()
+        return [p for p in self.below() if word in command_line(p)]
 
 
 def only(*providers):

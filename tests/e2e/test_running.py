@@ -8,7 +8,7 @@ import time
 import unittest
 
 import harness
-from harness import Case, descendants, only, until
+from harness import Case, only, until
 
 
 class Commands(Case):
@@ -33,7 +33,8 @@ class Commands(Case):
         self.assertDone(r)
         self.assertEqual("started\n", r.stdout)
         self.assertFast(r, 1)
-        self.assertEqual("1\n", self.sh("pgrep -fc '^sleep 60[.]5'", session=s).stdout)
+        self.assertEqual("1\n", self.sh("for i in $(seq 50); do pgrep -fc '^sleep 60[.]5' && break; sleep 0.1; done "
+                                        "| tail -1", session=s).stdout)
         self.client.tool("session", action="close", session=s)
         self.assertTrue(until(lambda: not self.sandbox_processes("sleep 60.5"), 1))
 
@@ -142,7 +143,7 @@ class Commands(Case):
         s = self.open()
         self.assertDone(self.sh("cd /tmp && export A=1", session=s))
         r = self.sh("pwd; echo $A", session=s)
-        if harness.PROVIDER == "bubblewrap":
+        if harness.PROVIDER != "local":
             self.assertEqual("/workspace\n\n", r.stdout)
         else:
             self.assertNotIn("/tmp\n", r.stdout)
@@ -174,7 +175,7 @@ class Commands(Case):
         for call in calls:
             self.assertDone(self.client.finish(call))
         if not harness.SANITIZED:
-            self.assertLess(time.monotonic() - began, 1.8)
+            self.assertLess(time.monotonic() - began, 1.8 * harness.busy())
 
     def test_wait_then_job(self):
         """wait_s passed: running with a handle; job wait gives the result, the same each time"""
@@ -207,13 +208,14 @@ class Commands(Case):
 class Confined(Case):
     """What a sandbox shows of the host."""
 
-    @only("bubblewrap")
+    @only("bubblewrap", "docker")
     def test_limits_are_seen(self):
         """nproc, free and df speak of the sandbox where they can"""
         r = self.sh("nproc; df -B1 --output=size /workspace | tail -1; free -m | head -2")
         self.assertDone(r)
         lines = r.stdout.split("\n")
-        self.assertLessEqual(int(lines[0]), 2)
+        if harness.PROVIDER == "bubblewrap":  # an engine gives time on every CPU, not CPUs
+            self.assertLessEqual(int(lines[0]), 2)
         self.assertLessEqual(int(lines[1]), 512 << 20)
         self.assertGreater(int(lines[1]), 256 << 20)
 
@@ -221,7 +223,7 @@ class Confined(Case):
         """no variable, argument or descriptor of the broker is to be seen"""
         r = self.sh("cat /proc/1/environ /proc/1/cmdline 2>&1 | tr '\\0' '\\n'; echo; ls -l /proc/self/fd; env")
         self.assertDone(r)
-        if harness.PROVIDER == "bubblewrap":
+        if harness.PROVIDER != "local":
             self.assertNotIn(harness.CANARY, r.stdout)
             self.assertNotIn(self.place.top, r.stdout)
         else:  # /proc/1 is the host's there
@@ -237,7 +239,7 @@ class Confined(Case):
         self.assertNotIn(harness.CANARY, r.stdout)
         self.assertNotIn("cgroup", r.stdout)
 
-    @only("bubblewrap")
+    @only("bubblewrap", "docker")
     def test_nothing_of_the_host(self):
         """nothing of the host's people and sockets"""
         secret = os.path.join(self.place.home, "private-note")
@@ -257,7 +259,7 @@ class Confined(Case):
             self.assertEqual(set(), set(names.split()) & host, path)
         self.assertEqual("", self.sh("find /run /var/run/ -type s 2>/dev/null").stdout or "")
 
-    @only("bubblewrap")
+    @only("bubblewrap", "docker")
     def test_no_network(self):
         """no network: an attempt fails at once, the answer says so, localhost works"""
         s = self.open()
@@ -270,7 +272,7 @@ class Confined(Case):
                                 "for i in $(seq 50); do curl -sf localhost:8001 >/dev/null && exit 0; sleep 0.1; done; exit 1",
                                 session=s))
 
-    @only("bubblewrap")
+    @only("bubblewrap", "docker")
     def test_read_only_root(self):
         """the root is read-only; the workspace, /tmp and /dev/shm are not"""
         r = self.sh("for d in / /usr /etc /usr/bin; do touch $d/x 2>/dev/null && echo $d; done; "
@@ -282,13 +284,13 @@ class Confined(Case):
         r = self.sh("id -u; cat /proc/self/uid_map; grep -i ^cap /proc/self/status")
         self.assertDone(r)
         self.assertNotEqual("0", r.stdout.split("\n")[0])
-        if harness.PROVIDER == "bubblewrap":
+        if harness.PROVIDER != "local":
             for line in r.stdout.split("\n"):
                 if line.startswith(("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")):
                     self.assertEqual(0, int(line.split()[1], 16), line)
 
 
-@unittest.skipUnless(harness.PROVIDER == "bubblewrap", "never on local: nothing there bounds memory, disk and processes together")
+@unittest.skipIf(harness.PROVIDER == "local", "never on local: nothing there bounds memory, disk and processes together")
 class Limits(Case):
     """Programs that take all they can get."""
 
@@ -296,7 +298,9 @@ class Limits(Case):
 
     def test_pipe_through_memory_limit(self):
         """three gigabytes through a pipe under 512 MiB"""
-        r = self.sh("head -c 3000000000 /dev/zero | tail -c 1 | wc -c", timeout_s=50)
+        r = self.sh("head -c 3000000000 /dev/zero | tail -c 1 | wc -c", wait_s=50)
+        if r.status == "running":  # others keep the machine busy
+            r = self.client.tool("job", action="wait", job=r.job, wait_s=50)
         self.assertDone(r)
         self.assertEqual("1\n", r.stdout)
 
@@ -385,7 +389,7 @@ class Limits(Case):
         seen = [0]
 
         def full():  # no process more within half a second
-            seen.append(len(descendants(self.client.pid)))
+            seen.append(len(self.below()))
             return seen[-1] > 200 and seen[-1] == seen[-2]
 
         self.assertTrue(until(full, 30, 0.5), seen)
