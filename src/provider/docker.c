@@ -750,8 +750,9 @@ static const char *restarts(const struct docker_facts *f)
 		return "A restart of the engine ends its sandboxes, with live-restore too: their "
 		       "link goes through it.";
 	return f->live_restore ? "Sandboxes go on while the engine is restarted (live-restore)."
-			       : "A restart of the engine ends its sandboxes, without "
-				 "\"live-restore\": true in /etc/docker/daemon.json.";
+			       : "A restart of the engine ends its sandboxes; with "
+				 "\"live-restore\": true in "
+				 "/etc/docker/daemon.json they go on.";
 }
 
 /* What `scb doctor` says of a usable engine. */

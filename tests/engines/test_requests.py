@@ -20,7 +20,7 @@ ENGINE = os.environ["DOCKER_HOST"][len("unix://"):]
 ALLOWED = re.compile(
     r"^(GET /(_ping|version)|GET /v1\.\d+/(info|images/[^/ ]+/json|containers/scb-x-[0-9a-f]{32}/json)"
     r"|POST /v1\.\d+/containers/create\?name=scb-x-[0-9a-f]{32}"
-    r"|POST /v1\.\d+/containers/scb-x-[0-9a-f]{32}/(attach\?stream=1&stdin=1&stdout=1&stderr=1|start)"
+    r"|POST /v1\.\d+/containers/scb-x-[0-9a-f]{32}/(attach\?stream=1(&stdin=1)?&stdout=1&stderr=1|start)"
     r"|DELETE /v1\.\d+/containers/scb-x-[0-9a-f]{32}\?force=1&v=1) HTTP/1\.1$")
 requests = []
 n = 0

@@ -37,6 +37,13 @@ def end(how):
 
 
 def start():
+    for name in ("pid", "exec/containerd/containerd.pid"):
+        path = os.path.join(ENGINE, name)
+        if os.path.exists(path):  # of one that was killed; to dockerd a zombie is alive
+            with open(path, encoding="ascii") as f:
+                dead = not alive(f.read().strip())
+            if dead:
+                os.unlink(path)
     subprocess.Popen([os.path.join(ENGINE, "start")], start_new_session=True)
     if not until(answers, 60, 0.2):
         raise AssertionError("the engine does not come back")
@@ -93,7 +100,8 @@ class LiveRestore(Case):
 
     def test_doctor(self):
         """doctor says that sandboxes go on"""
-        self.assertIn("go on while the engine is restarted", self.place.scb("doctor").stdout)
+        said = " ".join(self.place.scb("doctor").stdout.split())
+        self.assertIn("go on while the engine is restarted", said)
 
 
 class Plain(Case):
@@ -128,9 +136,9 @@ class Plain(Case):
 
     def test_doctor(self):
         """doctor says that a restart ends them, and what to do"""
-        said = self.place.scb("doctor").stdout
+        said = " ".join(self.place.scb("doctor").stdout.split())
         self.assertIn("A restart of the engine ends its sandboxes", said)
-        self.assertIn("live-restore", said)
+        self.assertIn('with "live-restore": true in /etc/docker/daemon.json they go on', said)
 
 
 if __name__ == "__main__":
