@@ -91,6 +91,8 @@ static void on_exited(void *user, const struct err *why)
 	struct box *b = user;
 	b->exited = true;
 	b->why = *why;
+	if (b->link)
+		link_fail(b->link, why);
 }
 
 static void on_ready(void *user, const struct link_hello *hello)

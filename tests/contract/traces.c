@@ -28,9 +28,9 @@ size_t traces_count(const char *path, const char *prefix)
 
 /* Mounts; of an engine's sandboxes those below its directory: others of this machine come and go.
  */
-static size_t count_mounts(void)
+static size_t count_mounts(const struct provider *p)
 {
-	const char *engine = getenv("DOCKER_HOST");
+	const char *engine = p == &provider_docker ? getenv("DOCKER_HOST") : NULL;
 	_cleanup_free_ char *below = engine && str_starts(engine, "unix://")
 					     ? xstrdup(engine + strlen("unix://"))
 					     : NULL;
@@ -87,7 +87,7 @@ struct traces traces(const struct box_host *host)
 {
 	return (struct traces){
 		.fds = traces_count("/proc/self/fd", ""),
-		.mounts = count_mounts(),
+		.mounts = count_mounts(host->provider),
 		.children = traces_children(),
 		.groups = traces_groups(),
 		.names = traces_count(host->runtime, ""),
