@@ -417,7 +417,7 @@ static void test_left(void)
 /* At any moment of a sandbox's beginning: it is found and destroyed, or was never made. */
 static void test_killed_early(void)
 {
-	const unsigned times = is_docker() ? 12 : 40, longest_us = is_docker() ? 1200000 : 40000;
+	const unsigned times = is_docker() ? 12 : 40, longest_us = is_docker() ? 2400000 : 40000;
 	struct traces before = traces(&host), after;
 	unsigned found = 0;
 	for (unsigned i = 0; i < times; i++) {
