@@ -351,7 +351,7 @@ static void on_timer(uv_timer_t *t)
 	if (!l->lost)
 		link_lose(l, ERR_TIMEOUT, ETIMEDOUT,
 			"the sandbox's agent did not answer within %d s of the start",
-			(int)(LIMIT_HELLO_US / USEC_PER_SEC));
+			(int)(l->hello_ms / 1000));
 	else
 		report_loss(l);
 }
@@ -380,6 +380,12 @@ static void on_closed(uv_handle_t *h)
 
 /* ---- the interface ---- */
 
+void link_answers_within(struct link *l, uint32_t ms)
+{
+	l->hello_ms = ms;
+	(void)uv_timer_start(&l->timer, on_timer, ms, 0);
+}
+
 int link_new(uv_loop_t *loop, int fd, const uint8_t key[static AUTH_KEY],
 	const struct link_events *events, void *user, struct link **ret)
 {
@@ -401,7 +407,7 @@ int link_new(uv_loop_t *loop, int fd, const uint8_t key[static AUTH_KEY],
 	list_init(&l->streams);
 	memcpy(l->key, key, sizeof(l->key));
 	id_random(l->nonce, sizeof(l->nonce));
-	(void)uv_timer_start(&l->timer, on_timer, LIMIT_HELLO_US / USEC_PER_MSEC, 0);
+	link_answers_within(l, LIMIT_HELLO_US / USEC_PER_MSEC);
 	poll_for(l, UV_READABLE);
 	link_send_frame(l, FRAME_CHALLENGE, 0, 0, auth_sync, AUTH_SYNC, l->nonce, sizeof(l->nonce));
 	*ret = l;

@@ -49,6 +49,8 @@ void link_tears(struct link *l);
 /* Right after link_new(): who made the sandbox needs so long at most to say by link_fail() why the
  * link broke; until then the loss is not reported. */
 void link_explained_within(struct link *l, uint32_t ms);
+/* Right after link_new(): the agent may take so long to answer, instead of LIMIT_HELLO_US. */
+void link_answers_within(struct link *l, uint32_t ms);
 bool link_ready(const struct link *l);
 /* Was it ever ready, lost since or not? */
 bool link_was_ready(const struct link *l);

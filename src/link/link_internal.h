@@ -25,6 +25,7 @@ struct link {
 	uint8_t seal[AUTH_SEAL]; /* tears: follows every frame but the handshake's */
 	size_t skipped;
 	uint32_t explain_ms; /* see link_explained_within(); 0: as usual */
+	uint32_t hello_ms;   /* see link_answers_within() */
 	bool found;          /* another broker's link was ready before */
 	bool lost;           /* nothing goes out any more; why says why */
 	bool deaf;           /* nothing that comes in counts any more */

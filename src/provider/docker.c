@@ -48,6 +48,9 @@
 /* Its stream has ended, and the engine still calls it running: so long until that is believed. */
 #define LINGER_US (2 * USEC_PER_SEC)
 #define REMOVE_US (30 * USEC_PER_SEC)
+/* From the first request to the agent's answer: an engine that is asked for many containers at once
+ * makes some of them last. */
+#define HELLO_MS (CALL_US / USEC_PER_MSEC)
 /* Until it is known why a link ended. */
 #define EXPLAIN_MS ((AWAY_US + 2 * LINGER_US) / USEC_PER_MSEC)
 
@@ -594,6 +597,7 @@ static int prepare(struct box *b, const struct sandbox_spec *spec, const struct 
 	struct err *err)
 {
 	b->base.ref = ref(spec);
+	b->base.hello_ms = HELLO_MS;
 	b->base.kernels_dir = xstrdup(DOCKER_KERNELS);
 	b->base.workspace = xstrdup(DOCKER_WORKSPACE);
 	docker_capabilities(f, &b->base.caps);
@@ -750,7 +754,7 @@ static const char *restarts(const struct docker_facts *f)
 		return "A restart of the engine ends its sandboxes, with live-restore too: their "
 		       "link goes through it.";
 	return f->live_restore ? "Sandboxes go on while the engine is restarted (live-restore)."
-			       : "A restart of the engine ends its sandboxes; with "
+			       : "A restart of the engine ends its sandboxes. With "
 				 "\"live-restore\": true in "
 				 "/etc/docker/daemon.json they go on.";
 }

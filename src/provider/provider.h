@@ -139,6 +139,7 @@ struct sandbox {
 	int link_fd;              /* taken by the caller with TAKE_FD */
 	bool link_tears;          /* see link_tears() of link/link.h */
 	uint32_t explain_ms;      /* see link_explained_within() there; 0: as usual */
+	uint32_t hello_ms;        /* see link_answers_within() there; 0: as usual */
 	uint8_t key[AUTH_KEY];    /* of create() */
 	char *kernels_dir;        /* as code inside sees it */
 	char *workspace;          /* the same */

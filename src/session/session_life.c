@@ -271,6 +271,8 @@ int session_attach(struct session *s, int fd, bool found, const char *kernels_di
 		link_tears(s->link);
 	if (s->sandbox && s->sandbox->explain_ms)
 		link_explained_within(s->link, s->sandbox->explain_ms);
+	if (s->sandbox && s->sandbox->hello_ms)
+		link_answers_within(s->link, s->sandbox->hello_ms);
 	if (found)
 		link_found(s->link);
 	s->found = found;

@@ -122,6 +122,8 @@ static void link_up(struct box *b)
 		link_tears(b->link);
 	if (b->sandbox->explain_ms)
 		link_explained_within(b->link, b->sandbox->explain_ms);
+	if (b->sandbox->hello_ms)
+		link_answers_within(b->link, b->sandbox->hello_ms);
 	b->exec = exec_new(b->link, b->sandbox->kernels_dir, b->sandbox->workspace);
 }
 

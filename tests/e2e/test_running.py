@@ -551,7 +551,7 @@ for fd in os.listdir("/proc/self/fd"):
         r = self.py("import no_such_module_here")
         self.assertIn("python3-no-such-module-here", r.text)
         self.assertIn("python3-no-such-module-here", " ".join(r.exit["notes"]))
-        who = "an image that has it" if harness.IMAGE else "on the host"
+        who = "an image that has it" if harness.IMAGE or harness.PROVIDER == "docker" else "on the host"
         self.assertIn(who, self.sh("no-such-program-here").text)
         r = self.py("from IPython.display import HTML\nHTML('<b>x</b>')")
         if not r.error:

@@ -138,7 +138,7 @@ class Plain(Case):
         """doctor says that a restart ends them, and what to do"""
         said = " ".join(self.place.scb("doctor").stdout.split())
         self.assertIn("A restart of the engine ends its sandboxes", said)
-        self.assertIn('with "live-restore": true in /etc/docker/daemon.json they go on', said)
+        self.assertIn('With "live-restore": true in /etc/docker/daemon.json they go on', said)
 
 
 if __name__ == "__main__":
