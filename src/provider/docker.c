@@ -75,6 +75,7 @@ struct box {
 	struct docker_pipe *pipe;
 	struct buf said; /* the beginning of its stderr */
 	uv_timer_t timer;
+	bool inherited; /* an earlier broker asked for it */
 	bool found, replaced, told, engine_was_away;
 	bool link_over, stream_over; /* of the socket; of what is attached */
 	uint64_t since_us;           /* its stream or link has ended, or it is being removed */
@@ -232,8 +233,10 @@ static void on_remove_again(uv_timer_t *t)
 static void on_removed(void *user, struct http_client_answer *a, const struct err *err)
 {
 	struct box *b = user;
+	/* What a broker asked for that died then may still come. */
+	bool unborn = a && a->status == 404 && b->inherited && record_is_fresh(&b->record);
 	b->call = NULL;
-	if (a && (a->status == 204 || a->status == 404)) {
+	if (a && (a->status == 204 || a->status == 404) && !unborn) {
 		forget(b);
 		free_box(b);
 		return;
@@ -691,7 +694,7 @@ static int connect_to(uv_loop_t *loop, const char *to, const struct sandbox_even
 	struct box *b =
 		allocate(loop, id, f.endpoint ? f.endpoint : docker_endpoint(), events, user);
 	b->record = record;
-	b->found = true;
+	b->inherited = b->found = true;
 	b->base.ref = xstrdup(to);
 	b->base.caps = f.caps;
 	b->base.kernels_dir = xstrdup(f.kernels_dir ? f.kernels_dir : DOCKER_KERNELS);

@@ -298,16 +298,25 @@ static bool remove_named(const struct record_facts *f)
 	return gone;
 }
 
+static bool is_fresh(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && time(NULL) - st.st_mtime < CONTAINER_FRESH_S;
+}
+
+bool record_is_fresh(const struct record *r)
+{
+	return is_fresh(r->guard_fd);
+}
+
 /* Its broker is dead; it may live on, for the next one. Where the engine knows none of that name,
  * one may still be on its way: the broker died while it asked for it. */
 static bool container_gone(const struct record_facts *f, int fd)
 {
-	struct stat st;
-	bool fresh = fstat(fd, &st) == 0 && time(NULL) - st.st_mtime < CONTAINER_FRESH_S;
 	if (!f->endpoint)
 		return true;
 	int r = docker_remove_ended(f->endpoint, f->container, !f->same_boot);
-	return r == 0 || (r == -ENOENT && !(fresh && f->same_boot));
+	return r == 0 || (r == -ENOENT && !(is_fresh(fd) && f->same_boot));
 }
 
 /* 1 where a dead one's record was found and all that it names is gone; -EWOULDBLOCK where somebody

@@ -49,6 +49,8 @@ int record_create(const char *dir, const char *id, const struct record_facts *f,
 int record_add_process(struct record *r, const char *key, pid_t pid) MUST_CHECK;
 int record_add_inside(struct record *r, const char *kernels_dir, const char *workspace,
 	const struct capabilities *caps) MUST_CHECK;
+/* Written so recently that an engine which was asked for its container may still make it. */
+bool record_is_fresh(const struct record *r);
 void record_remove(struct record *r);
 
 /* Finds the record of a sandbox that an earlier broker made, and shares its lock. -ENOENT: there is
