@@ -23,9 +23,10 @@
 #define SMALL_COUNT 128U
 
 /* Of the agent itself, and its supervisors. */
-#define AGENT_RESERVE (48 * MIB)
-#define PIDS_RESERVE  16
-#define ULIMIT_MAX    1048576 /* as Docker's */
+#define AGENT_RESERVE    (48 * MIB)
+#define PIDS_RESERVE     16
+#define ULIMIT_MAX       1048576 /* as Docker's */
+#define PODMAN_PROCESSES 32768
 
 char *docker_name(const char *sandbox_id)
 {
@@ -96,18 +97,21 @@ static unsigned choose_uid(const struct docker_facts *f)
 	return f->small_ids ? SMALL_FIRST + any % SMALL_COUNT : UID_FIRST + any % UID_COUNT;
 }
 
-/* Podman's own default is more than a service may give that is itself within limits. */
+/* Podman's own default is more than a service may give that is itself within limits. Its service
+ * has lowered the second for itself. */
 static json_t *own_limits(void)
 {
 	static const struct {
 		const char *name;
 		int which;
-	} all[] = {{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}};
+		rlim_t most;
+	} all[] = {
+		{"nofile", RLIMIT_NOFILE, ULIMIT_MAX}, {"nproc", RLIMIT_NPROC, PODMAN_PROCESSES}};
 	json_t *list = json_array();
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		struct rlimit r = {0};
 		CHECK(getrlimit(all[i].which, &r) == 0);
-		json_int_t most = (json_int_t)MIN(r.rlim_max, (rlim_t)ULIMIT_MAX);
+		json_int_t most = (json_int_t)MIN(r.rlim_max, all[i].most);
 		CHECK(json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "Name", all[i].name,
 							  "Soft", most, "Hard", most)) == 0);
 	}

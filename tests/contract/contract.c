@@ -161,7 +161,10 @@ static void exits_with(const char *agent, const char *expect, const char *name)
 
 static void test_exited(void)
 {
-	exits_with("/usr/bin/false", "status 1", "an agent that fails");
+	if (getenv("SCB_PODMAN"))
+		tap_skip("an agent that fails", "Podman reads the filter from beside the agent");
+	else
+		exits_with("/usr/bin/false", "status 1", "an agent that fails");
 	exits_with("/nonexistent/scb-agent", "scb-agent", "a missing agent");
 }
 

@@ -95,12 +95,9 @@ static size_t report_lines(const struct group *g, char *out)
 	return n;
 }
 
-/* Where an engine puts the groups of its containers. */
-static const char *const container_groups[] = {"/sys/fs/cgroup/memory/docker/*/memory.oom_control",
-	"/sys/fs/cgroup/memory/machine.slice/libpod-*/memory.oom_control",
-	"/sys/fs/cgroup/docker/*/memory.events",
-	"/sys/fs/cgroup/*.slice/docker-*.scope/memory.events",
-	"/sys/fs/cgroup/machine.slice/libpod-*/memory.events"};
+/* Engines put the groups of their containers into one of their own. */
+static const char *const container_groups[] = {
+	"/sys/fs/cgroup/memory/*/*/memory.oom_control", "/sys/fs/cgroup/*/*/memory.events"};
 
 static long oom_kills_of(const char *path)
 {
