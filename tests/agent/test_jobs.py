@@ -95,7 +95,7 @@ class Jobs(Case):
         finally:
             self.assertEqual(libc.syscall(rt_sigprocmask, signal.SIG_UNBLOCK, mask, None, 8), 0)
         inherited = open(f"/proc/{agent.process.pid}/status").read()
-        self.assertRegex(inherited, r"SigIgn:\t000000018000.000")
+        self.assertRegex(inherited, r"SigIgn:\t000000018000.00.")
         r = self.ok(agent.client().run("grep -E 'Sig(Blk|Ign)' /proc/self/status"))
         for line in r.stdout.splitlines():
             self.assertEqual(int(line.split()[1], 16), 0)
