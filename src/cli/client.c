@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/str.h"
 #include "cli/cli.h"
 #include "mcp/build.h"
 
@@ -179,6 +180,10 @@ int client_call(
 	}
 	const char *text = json_string_value(
 		json_object_get(json_array_get(json_object_get(result, "content"), 0), "text"));
+	/* A model needs the session's handle, which is the first line; a person has no use for it. */
+	const char *second = text && str_starts(text, "session ") ? strchr(text, '\n') : NULL;
+	if (second)
+		text = second + 1;
 	r = err_set(err, ERR_PROVIDER_UNUSABLE, 0, "%.450s", text ? text : tool);
 	json_decref(result);
 	return r;
