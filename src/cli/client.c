@@ -180,7 +180,8 @@ int client_call(
 	}
 	const char *text = json_string_value(
 		json_object_get(json_array_get(json_object_get(result, "content"), 0), "text"));
-	/* A model needs the session's handle, which is the first line; a person has no use for it. */
+	/* A model needs the session's handle, which is the first line; a person has no use for it.
+	 */
 	const char *second = text && str_starts(text, "session ") ? strchr(text, '\n') : NULL;
 	if (second)
 		text = second + 1;
