@@ -25,6 +25,8 @@ _CO_COROUTINE = 0x80
 # What one cell may show; the agent keeps no more (LIMIT_RESULTS, LIMIT_RESULT_BYTES).
 SHOW_MAX = 64
 SHOW_BYTES_MAX = 4 * 1024 * 1024
+# Cells whose text is kept for tracebacks: a session lives for a day.
+SOURCES_MAX = 2000
 
 
 _DONE_OK = wire.frame(
@@ -341,6 +343,7 @@ class Kernel:
         self.cell_name = f"<cell {self._count}>"
         lines = [line + "\n" for line in source.split("\n")]  # as the compiler counts them
         linecache.cache[self.cell_name] = (len(source), None, lines, self.cell_name)
+        linecache.cache.pop(f"<cell {self._count - SOURCES_MAX}>", None)
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
         self.stdin.begin(stdin_open)
