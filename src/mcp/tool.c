@@ -20,10 +20,13 @@ static json_t *input_schema(const struct tool *t)
 	return schema;
 }
 
-/* MCP Apps 2026-01-26; the flat key is its older form, which hosts still read. */
+/* MCP Apps 2026-01-26; the flat key is its older form, which hosts still read. A tool for the App
+ * alone opens none: hosts would list it as another App. */
 static json_t *ui_meta(const struct tool *t)
 {
 	json_t *visible = t->app_only ? json_pack("[s]", "app") : json_pack("[ss]", "model", "app");
+	if (t->app_only)
+		return json_pack("{s:{s:o}}", "ui", "visibility", visible);
 	return json_pack("{s:{s:s, s:o}, s:s}", "ui", "resourceUri", t->ui, "visibility", visible,
 		"ui/resourceUri", t->ui);
 }

@@ -409,7 +409,7 @@ class Engine(Copies, Running):
         if shown is not None:
             part.items, part.controls, part.notes = list(shown.items), list(shown.controls), shown.notes
             part.counts = shown.counts
-        board.put({"t": "error", "title": type(error).__name__, "line": line, "text": message,
+        board.put({"t": "error", "title": errors.title(error), "line": line, "text": message,
                    "code": errors.traceback_text(error, filename)}, "")
         board.shown = nodes.Shown()
         if unit is None:

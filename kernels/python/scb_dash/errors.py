@@ -14,6 +14,11 @@ class Teach(Exception):
     """A mistake in a call of scb; its text says what to write."""
 
 
+def title(error):
+    """What stands above an error's text in the page."""
+    return "The code needs a change" if isinstance(error, Teach) else type(error).__name__
+
+
 class Stop(BaseException):
     """scb.stop()"""
 
