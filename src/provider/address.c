@@ -44,14 +44,14 @@ int address_listen(const char *path, mode_t mode, int backlog)
 	return TAKE_FD(fd);
 }
 
-int address_connect(const char *path)
+int address_connect(const char *path, int type)
 {
 	struct sockaddr_un address;
 	_cleanup_close_ int dir = -1;
 	int r = address_of(path, &address, &dir);
 	if (r < 0)
 		return r;
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	return TAKE_FD(fd);

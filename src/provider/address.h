@@ -13,5 +13,6 @@ int address_of(const char *path, struct sockaddr_un *ret, int *ret_dir) MUST_CHE
 /* A stream socket that listens at path, which is made with that mode. The descriptor (blocking), or
  * a negative errno. */
 int address_listen(const char *path, mode_t mode, int backlog) MUST_CHECK;
-/* A non-blocking one that is connected to path: -ECONNREFUSED where nobody listens (any more). */
-int address_connect(const char *path) MUST_CHECK;
+/* A non-blocking one of that type (SOCK_STREAM, SOCK_SEQPACKET) that is connected to path:
+ * -ECONNREFUSED where nobody listens (any more). */
+int address_connect(const char *path, int type) MUST_CHECK;

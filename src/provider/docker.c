@@ -657,7 +657,7 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
  */
 static int find_link(struct box *b, struct err *err)
 {
-	int r = b->socket_path ? address_connect(b->socket_path) : 0;
+	int r = b->socket_path ? address_connect(b->socket_path, SOCK_STREAM) : 0;
 	if (!b->socket_path || r < 0) {
 		b->link_over = r < 0;
 		r = make_link(b, err);
@@ -752,7 +752,7 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 static const char *restarts(const struct docker_facts *f)
 {
 	if (f->podman)
-		return "Sandboxes go on while Podman's service is restarted.";
+		return "What a restart of Podman's service does to sandboxes has not been tried.";
 	if (!docker_has_door(f, docker_endpoint()))
 		return "A restart of the engine ends its sandboxes, with live-restore too: their "
 		       "link goes through it.";

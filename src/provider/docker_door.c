@@ -103,7 +103,7 @@ static int make(struct docker_door *d, const char *path, const struct buf *confi
 	 * directory. */
 	d->fd = address_listen(door, 0666, 1);
 	int r = d->fd < 0 ? d->fd : fd_set_nonblock(d->fd, true);
-	return r < 0 ? r : (*ret_link = address_connect(path));
+	return r < 0 ? r : (*ret_link = address_connect(path, SOCK_STREAM));
 }
 
 int docker_door_new(uv_loop_t *loop, const char *path, const char *directory,

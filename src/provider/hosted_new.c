@@ -134,7 +134,7 @@ int hosted_check_readable(const struct sandbox_mount *m, struct err *err)
 
 int hosted_link(struct hosted *h)
 {
-	int fd = address_connect(h->socket_path);
+	int fd = address_connect(h->socket_path, SOCK_STREAM);
 	if (fd < 0)
 		return fd;
 	h->base.link_fd = fd;

@@ -234,24 +234,11 @@ static void on_hold(uv_poll_t *p, int status, int events)
 		change(t, TEMPLATE_OVER);
 }
 
-static int connect_to(const char *path)
-{
-	struct sockaddr_un address;
-	_cleanup_close_ int dir = -1;
-	int r = address_of(path, &address, &dir);
-	if (r < 0)
-		return r;
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
 static int hold(struct template *t)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(64);
 	CHECK(tlv_bytes(&b, TEMPLATE_HOLD, NULL, 0) == 0);
-	_cleanup_close_ int fd = connect_to(t->socket_path);
+	_cleanup_close_ int fd = address_connect(t->socket_path, SOCK_SEQPACKET);
 	if (fd < 0)
 		return fd;
 	if (send(fd, b.data, b.len, MSG_NOSIGNAL) < 0)
@@ -543,7 +530,7 @@ int template_fork(struct template *t, const struct template_request *q,
 	void (*done)(void *user, const struct err *err), void *user, struct template_fork **ret,
 	struct err *err)
 {
-	_cleanup_close_ int fd = connect_to(t->socket_path);
+	_cleanup_close_ int fd = address_connect(t->socket_path, SOCK_SEQPACKET);
 	int r = fd < 0 ? fd : send_request(fd, q);
 	if (r < 0)
 		return err_set(err, ERR_PROVIDER_UNUSABLE, -r, "the template cannot be asked: %s",
