@@ -47,7 +47,11 @@
 #define AWAY_US (15 * USEC_PER_SEC)
 /* Its stream has ended, and the engine still calls it running: so long until that is believed. */
 #define LINGER_US (2 * USEC_PER_SEC)
-#define REMOVE_US (30 * USEC_PER_SEC)
+/* So long removing is tried of an engine that is away, and of one that is busy. */
+#define REMOVE_US      (30 * USEC_PER_SEC)
+#define REMOVE_BUSY_US (5 * CALL_US)
+/* An engine that was asked for a container and did not answer may make it so much later. */
+#define UNANSWERED_US (20 * USEC_PER_SEC)
 /* From the first request to the agent's answer: an engine that is asked for many containers at once
  * makes some of them last. */
 #define HELLO_MS (CALL_US / USEC_PER_MSEC)
@@ -75,7 +79,8 @@ struct box {
 	struct docker_pipe *pipe;
 	struct buf said; /* the beginning of its stderr */
 	uv_timer_t timer;
-	bool inherited; /* an earlier broker asked for it */
+	bool inherited;  /* an earlier broker asked for it */
+	bool unanswered; /* the engine has not said whether it made it */
 	bool found, replaced, told, engine_was_away;
 	bool link_over, stream_over; /* of the socket; of what is attached */
 	uint64_t since_us;           /* its stream or link has ended, or it is being removed */
@@ -230,19 +235,27 @@ static void on_remove_again(uv_timer_t *t)
 	remove_container(container_of(t, struct box, timer));
 }
 
+/* The engine knows of none; one that it was asked for may still come. */
+static bool may_come(const struct box *b, uint64_t waited)
+{
+	return (b->inherited && record_is_fresh(&b->record)) ||
+	       (b->unanswered && waited < UNANSWERED_US);
+}
+
 static void on_removed(void *user, struct http_client_answer *a, const struct err *err)
 {
 	struct box *b = user;
-	/* What a broker asked for that died then may still come. */
-	bool unborn = a && a->status == 404 && b->inherited && record_is_fresh(&b->record);
+	uint64_t waited = clock_monotonic_us() - b->since_us;
+	bool unborn = a && a->status == 404 && may_come(b, waited);
 	b->call = NULL;
 	if (a && (a->status == 204 || a->status == 404) && !unborn) {
 		forget(b);
 		free_box(b);
 		return;
 	}
-	/* Being removed already, or the engine is away just now. */
-	if (clock_monotonic_us() - b->since_us < REMOVE_US) {
+	/* Being removed already, or the engine is busy, or away just now. */
+	bool away = !a && err->errnum != ETIMEDOUT;
+	if (waited < (away ? REMOVE_US : REMOVE_BUSY_US)) {
 		later(b, on_remove_again, RETRY_MS);
 		return;
 	}
@@ -496,7 +509,9 @@ static void on_created(void *user, struct http_client_answer *a, const struct er
 {
 	struct box *b = user;
 	b->call = NULL;
+	b->unanswered = !a && err->errnum != ENOENT && err->errnum != ECONNREFUSED;
 	if (b->destroying) {
+		b->since_us = clock_monotonic_us(); /* of removing it, not of waiting for this */
 		remove_container(b);
 	} else if (a && a->status == 409 && !b->replaced) {
 		_cleanup_free_ char *path = xasprintf("/containers/%s?force=1&v=1", b->name);

@@ -227,6 +227,30 @@ class Hostile(unittest.TestCase):
         finally:
             late.set()
 
+    def test_unanswered(self):
+        """an engine that hangs up while it is asked for a container, and makes it all the same, a little later: it is removed"""
+        made = threading.Event()
+
+        def hangs_up(client):
+            threading.Timer(3, made.set).start()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        def one(client):
+            if made.is_set():
+                self.removed += 1
+                client.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+            else:
+                client.sendall(answer({"message": "No such container"}, "404 Not Found"))
+
+        self.removed = 0
+        self.engine = Engine(self.place, **{"/containers/create": hangs_up, "/containers/scb-x-": one})
+        client = self.serve("docker")
+        client.initialize()
+        r = client.tool("run_code", code="1")
+        self.assertIn("ended without an answer", r.text)
+        self.assertTrue(until(lambda: self.removed, 20), "nobody asked for it again")
+        self.assertTrue(until(lambda: not any("x-" in n for _, _, names in os.walk(self.place.run) for n in names), 10))
+
     def test_returns(self):
         """an engine that was not there is asked again"""
         client = self.serve("docker")
