@@ -60,7 +60,9 @@ static void on_template(void *user)
 static bool template_settled(struct pool *p)
 {
 	struct sessions *m = p->all;
-	/* A kernel of this host's Python would find another system's libraries around it. */
+	/* A kernel of this host's Python would find another system's libraries around it, and an
+	 * image's own must not run outside sandboxes with what entering them takes (SPEC.md,
+	 * "Images"). */
 	if (p->profile.root)
 		return true;
 	if (p->template && template_state(p->template) >= TEMPLATE_OVER) {
