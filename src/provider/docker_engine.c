@@ -15,7 +15,7 @@
 #define IMAGE_DEFAULT    "mcp-sandbox:latest"
 #define ASK_US           (2 * USEC_PER_SEC)
 #define REMOVE_US        (10 * USEC_PER_SEC)
-/* All of a process' blocking questions: they are asked at its start and its end. */
+/* All of a sweep's blocking questions, and of what is found again after it. */
 #define BLOCKED_US (4 * USEC_PER_SEC)
 
 static const char *setting(const char *name, const char *otherwise)
@@ -172,6 +172,13 @@ struct http_client *docker_send(uv_loop_t *loop, const char *endpoint,
 	return c;
 }
 
+static uint64_t blocked_us;
+
+void docker_may_block(void)
+{
+	blocked_us = 0;
+}
+
 struct asking {
 	unsigned status;
 	json_t *json;
@@ -194,7 +201,6 @@ static void on_asked(void *user, struct http_client_answer *a, const struct err 
 static int ask(const char *endpoint, const struct docker_request *req, unsigned *ret_status,
 	json_t **ret_json, struct err *err)
 {
-	static uint64_t blocked_us;
 	struct asking asking = {0};
 	uv_loop_t loop;
 	uint64_t begin_us = clock_monotonic_us();

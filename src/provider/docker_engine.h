@@ -36,5 +36,7 @@ int docker_unreachable(const char *endpoint, const struct err *why, struct err *
 int docker_refused(const struct http_client_answer *a, const char *what, struct err *err);
 /* 0 where a container of that name had ended, or force is set, and is removed now; -ENOENT: the
  * engine knows none; -EBUSY: it lives; else the engine does not answer. Blocks, but not for
- * long: once a process has waited for 4 s it asks no more. */
+ * long: once 4 s were waited since docker_may_block() it asks no more. */
 int docker_remove_ended(const char *endpoint, const char *name, bool force);
+/* A sweep begins. */
+void docker_may_block(void);

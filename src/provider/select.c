@@ -5,6 +5,7 @@
 #include "confine/cgroup.h"
 #include "confine/uids.h"
 #include "provider/bubblewrap.h"
+#include "provider/docker_engine.h"
 #include "provider/docker_facts.h"
 #include "provider/provider.h"
 #include "provider/record.h"
@@ -83,5 +84,6 @@ int provider_select(const char *value, const struct provider **ret, struct err *
 
 int provider_sweep(const char *runtime_dir)
 {
+	docker_may_block();
 	return record_sweep(runtime_dir) + uids_sweep() + cgroup_sweep(cgroup_host());
 }
