@@ -80,10 +80,13 @@ static json_t *binds(const struct sandbox_spec *spec, const char *door)
 	return list;
 }
 
-static json_t *tmpfs(uint64_t size)
+/* runc gives it the mode that the image's folder of that name has, whatever is asked for: so it is
+ * the code's own. (Podman knows no owner here; there the folder must be writable by all.) */
+static json_t *tmpfs(const struct docker_facts *f, uint64_t size, unsigned uid)
 {
-	_cleanup_free_ char *options =
-		xasprintf("rw,exec,nosuid,nodev,mode=1777,size=%llu", (unsigned long long)size);
+	_cleanup_free_ char *owner = f->podman ? NULL : xasprintf(",uid=%u,gid=%u", uid, uid);
+	_cleanup_free_ char *options = xasprintf("rw,exec,nosuid,nodev,mode=1777,size=%llu%s",
+		(unsigned long long)size, owner ? owner : "");
 	return json_string(options);
 }
 
@@ -118,8 +121,8 @@ static json_t *own_limits(void)
 	return list;
 }
 
-static json_t *host_config(
-	const struct sandbox_spec *spec, const struct docker_facts *f, const char *door)
+static json_t *host_config(const struct sandbox_spec *spec, const struct docker_facts *f,
+	unsigned uid, const char *door)
 {
 	/* Podman takes the name of a file, as docker's client does; the API takes what is in it. */
 	_cleanup_free_ char *file = xasprintf("%.*s/seccomp.json",
@@ -129,8 +132,8 @@ static json_t *host_config(
 	json_int_t memory = (json_int_t)(spec->memory_max + AGENT_RESERVE);
 	json_t *c = json_pack("{s:s, s:b, s:o, s:o, s:I, s:[s], s:[s,s], s:{s:s}, s:s, s:s}",
 		"NetworkMode", "none", "ReadonlyRootfs", 1, "Mounts", binds(spec, door), "Tmpfs",
-		json_pack("{s:o, s:o}", "/tmp", tmpfs(spec->tmp_size), DOCKER_WORKSPACE,
-			tmpfs(spec->workspace_size)),
+		json_pack("{s:o, s:o}", "/tmp", tmpfs(f, spec->tmp_size, uid), DOCKER_WORKSPACE,
+			tmpfs(f, spec->workspace_size, uid)),
 		"ShmSize", (json_int_t)spec->shm_size, "CapDrop", "ALL", "SecurityOpt",
 		"no-new-privileges", seccomp, "LogConfig", "Type", "none", "IpcMode", "private",
 		"CgroupnsMode", "private");
@@ -177,7 +180,7 @@ json_t *docker_container(
 		"AttachStderr", 1, "Healthcheck", "Test", "NONE", "Labels", DOCKER_LABEL_SANDBOX,
 		spec->id, DOCKER_LABEL_BROKER, spec->runtime_dir, DOCKER_LABEL_BOOT,
 		record_boot_id(), DOCKER_LABEL_OWNER, owner, "HostConfig",
-		host_config(spec, f, door));
+		host_config(spec, f, uid, door));
 	CHECK(c);
 	return c;
 }
