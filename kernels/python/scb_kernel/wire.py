@@ -76,6 +76,10 @@ class Channel:
     def __init__(self, fd, interrupts):
         self._fd = fd
         self._socket = None if fd is None else _socket.socket(fileno=fd)
+        # Who sleeps in recvmsg() is woken for nothing when the agent takes an answer; who polls is not.
+        self._waiting = select.poll()
+        if fd is not None:
+            self._waiting.register(fd, select.POLLIN)
         self._interrupts = interrupts
         self._in = b""
         self._fds = []  # came with the last bytes read
@@ -99,6 +103,7 @@ class Channel:
                     payload = self._in[_header.size : end]
                     self._in = self._in[end:]
                     return kind, flags, payload
+            self._waiting.poll()
             # A large buffer would be mapped and unmapped for every cell; most frames are small.
             self._receive(READ_SIZE if len(self._in) < READ_SIZE else PAYLOAD_MAX)
 
