@@ -13,16 +13,34 @@ static void put(struct line *l, const void *p, size_t n)
 		l->r = buf_append(l->out, p, n);
 }
 
+/* Room for n bytes more, of which all are then used; NULL: there is none. */
+static char *take(struct line *l, size_t n)
+{
+	if (l->r == 0)
+		l->r = buf_reserve(l->out, n);
+	if (l->r < 0)
+		return NULL;
+	char *p = (char *)l->out->data + l->out->len;
+	l->out->len += n;
+	return p;
+}
+
 static void put_key(struct line *l, const char *key)
 {
-	if (l->more)
-		put(l, ",", 1);
+	bool more = l->more;
 	l->more = true;
+	size_t n = key ? strlen(key) : 0;
+	char *p = take(l, more + (key ? n + 3 : 0));
+	if (!p)
+		return;
+	if (more)
+		*p++ = ',';
 	if (!key)
 		return;
-	put(l, "\"", 1);
-	put(l, key, strlen(key));
-	put(l, "\":", 2);
+	*p++ = '"';
+	p = mempcpy(p, key, n);
+	*p++ = '"';
+	*p = ':';
 }
 
 static bool is_plain(uint8_t c)
@@ -76,6 +94,18 @@ static void put_string(struct line *l, const uint8_t *p, size_t n)
 static void put_text(struct line *l, const char *p, size_t n, size_t max)
 {
 	n = MIN(n, max);
+	size_t plain = 0;
+	while (plain < n && is_plain((uint8_t)p[plain]))
+		plain++;
+	if (plain == n) { /* nearly always */
+		char *to = take(l, n + 2);
+		if (!to)
+			return;
+		*to++ = '"';
+		to = mempcpy(to, p, n);
+		*to = '"';
+		return;
+	}
 	if (str_utf8_valid(p, n)) {
 		put_string(l, (const uint8_t *)p, n);
 		return;

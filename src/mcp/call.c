@@ -19,14 +19,20 @@
 /* Text of one answer; what tools print is bounded far below by their own limits. */
 #define TEXT_MAX (600 * 1000)
 
+static void leave_conn(struct call *c)
+{
+	if (!c->conn)
+		return;
+	list_remove(&c->link);
+	c->conn->n_calls--;
+	c->conn = NULL;
+}
+
 static void call_free(struct call *c)
 {
 	if (c->state_free)
 		c->state_free(c->state);
-	if (c->conn) {
-		list_remove(&c->link);
-		c->conn->n_calls--;
-	}
+	leave_conn(c);
 	if (c->session)
 		session_release(c->session);
 	provider_wait_cancel(&c->provider);
@@ -53,6 +59,7 @@ void call_use_session(struct call *c, struct session *s)
 		session_release(c->session);
 	c->session = s;
 	(void)snprintf(c->handle, sizeof(c->handle), "%s", session_handle(s));
+	call_set_text(c, "session", c->handle); /* the first member, for people who read it */
 }
 
 static int no_sessions(struct call *c, struct err *err)
@@ -381,20 +388,20 @@ static void finish(struct call *c, const struct err *failed, const char *detail)
 			encode(c, masked(c, error_result(c, &err)), false, &out);
 		}
 	}
-	uint64_t number = c->number, cancel_number = c->cancel_number;
-	call_free(c);
+	leave_conn(c); /* which may end with what is sent */
 	if (answers) {
-		conn->transport->send(conn->transport, number, (const char *)out.data, out.len);
+		conn->transport->send(conn->transport, c->number, (const char *)out.data, out.len);
 	} else if (conn) {
-		conn_done(conn, number);
-		conn_done(conn, cancel_number);
+		conn_done(conn, c->number);
+		conn_done(conn, c->cancel_number);
 	}
+	call_free(c); /* nobody waits for that */
 }
 
 void call_finish(struct call *c)
 {
 	if (c->handle[0] && !json_object_get(c->structured, "session")) {
-		/* the handle first, for people who read it */
+		/* of one that is no more */
 		json_t *o = json_pack("{s:s}", "session", c->handle);
 		json_object_update(o, c->structured);
 		json_decref(c->structured);
@@ -606,9 +613,7 @@ void call_cancel(struct call *c, uint64_t number)
 
 void call_orphan(struct call *c)
 {
-	list_remove(&c->link);
-	c->conn->n_calls--;
-	c->conn = NULL;
+	leave_conn(c);
 	if (!c->cancelled && !c->keyed)
 		end_early(c, "the client has gone");
 }

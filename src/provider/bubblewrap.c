@@ -34,6 +34,15 @@ const char *bubblewrap_program(void)
 	return NULL;
 }
 
+/* Asked for with every call; the broker's own uid stays what it is. */
+static bool is_root(void)
+{
+	static int root = -1;
+	if (root < 0)
+		root = geteuid() == 0;
+	return root;
+}
+
 static void capabilities(const struct sandbox_spec *spec, struct capabilities *ret)
 {
 	(void)spec;
@@ -52,7 +61,7 @@ static void capabilities(const struct sandbox_spec *spec, struct capabilities *r
 		.agent_apart = "user namespace",
 		.seccomp = "allow-list",
 		.read_only_root = "yes",
-		.host_uid = geteuid() == 0 ? "dedicated" : "own",
+		.host_uid = is_root() ? "dedicated" : "own",
 	};
 }
 
