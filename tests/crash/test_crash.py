@@ -110,7 +110,7 @@ class Day:
         if self.place.leftovers():
             self.place.scb("sessions", "list")
             self.place.end()
-        if not harness.until(lambda: not self.place.leftovers(), 3):
+        if not harness.until(lambda: not self.place.leftovers(), 20):
             raise AssertionError(f"left behind: {self.place.leftovers()}")
 
     def steps(self):
