@@ -33,14 +33,19 @@ static int make_group(struct cgroup_box *b, const char *base, const char *id, co
 	return r;
 }
 
+/* A v1 memory limit is refused with EINTR where a signal of ours comes in the middle: once more
+ * then. */
+static int write_text(int dir, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
+}
+
 static int set_u64(int dir, const char *name, uint64_t value)
 {
 	char text[24];
-	int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	_cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return write(fd, text, (size_t)n) < 0 ? -errno : 0;
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return write_text(dir, name, text);
 }
 
 /* As set_u64(), but a kernel or machine without that file is fine (no swap, no accounting of it).
@@ -108,14 +113,6 @@ static int v1_groups(struct cgroup_box *b, const struct cgroup_host *h, const ch
 		TRY(v1_join(code, b->code_join, &b->n_code_join));
 	}
 	return 0;
-}
-
-static int write_text(int dir, const char *name, const char *text)
-{
-	_cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
 static int v2_memory(int dir, uint64_t bytes)
@@ -211,7 +208,7 @@ int cgroup_box_kill(const struct cgroup_box *b)
 	_cleanup_close_ int fd = open(b->kill_path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return write(fd, "1", 1) < 0 ? -errno : 0;
+	return fd_write_full(fd, "1", 1);
 }
 
 int cgroup_remove_group(const char *dir)

@@ -131,7 +131,7 @@ static int write_file(const char *dir, const char *name, const char *text)
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	return fd_write_full(fd, text, strlen(text));
 }
 
 static int read_file(const char *dir, const char *name, char *ret, size_t size)
