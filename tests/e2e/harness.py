@@ -353,7 +353,7 @@ class Case(unittest.TestCase):
         assert not client.faults, f"stdout held what is no protocol: {client.faults[:5]}"
         assert client.proc.returncode == 0, f"exit status {client.proc.returncode}" + client.explain()
         assert took < (10 if SANITIZED else 2) * SLOW, f"ended only {took:.1f} s after EOF"
-        if not until(lambda: not place.leftovers(below), 1):
+        if not until(lambda: not place.leftovers(below), 5):
             raise AssertionError(f"left behind: {place.leftovers(below)}")
         shutil.rmtree(place.top, True)
 

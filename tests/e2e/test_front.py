@@ -115,8 +115,10 @@ class Fronts(unittest.TestCase):
         self.assertRegex(done.stderr, r"\Ascb: [^\n]+\n\Z")
         return done.stderr
 
-    def sleeps(self, word):
-        return [p for p in os.listdir("/proc") if p.isdigit() and f"sleep {word}" in harness.command_line(p)]
+    def sleeps(self, seconds):
+        """Processes of this test program's own; the other programs beside it have other fractions."""
+        word = f"sleep {seconds}.{os.getpid()}"
+        return [p for p in os.listdir("/proc") if p.isdigit() and word in harness.command_line(p)]
 
     # -- starting
 
@@ -227,10 +229,10 @@ class Fronts(unittest.TestCase):
         c = self.serve()
         broker = c.pid
         session = c.tool("run_code", language="python", code="x = 41").session
-        c.start("run_command", command="sleep 197.25")
-        self.assertTrue(until(lambda: self.sleeps("197.25"), 5))
+        c.start("run_command", command=f"sleep 197.{os.getpid()}")
+        self.assertTrue(until(lambda: self.sleeps(197), 5))
         go(c)
-        self.assertTrue(until(lambda: not self.sleeps("197.25"), 5), "what nobody waits for goes on")
+        self.assertTrue(until(lambda: not self.sleeps(197), 5), "what nobody waits for goes on")
         again = self.serve()
         self.assertEqual(broker, again.pid)
         listed = self.place.scb("sessions", "list").stdout
@@ -381,12 +383,12 @@ class Fronts(unittest.TestCase):
     def test_cancelled_unanswered(self):
         """a cancellation comes after what it cancels, which then has no answer"""
         def send(c):
-            call = c.start("run_command", command="sleep 198.25")
+            call = c.start("run_command", command=f"sleep 198.{os.getpid()}")
             c.notify("notifications/cancelled", {"requestId": call.id})
             return call
         c, call = self.unanswered(send)
         self.assertEqual({}, c.request("ping").result(20))
-        self.assertTrue(until(lambda: not self.sleeps("198.25"), 5))
+        self.assertTrue(until(lambda: not self.sleeps(198), 5))
         self.assertFalse(call.done.is_set())
 
     def test_progress(self):
@@ -403,7 +405,7 @@ class Fronts(unittest.TestCase):
     def test_dies_again_and_again(self):
         """a request that no broker survives is given up, and said so; the next one is served"""
         c = self.serve()
-        call = c.start("run_command", command="sleep 199.25")
+        call = c.start("run_command", command=f"sleep 199.{os.getpid()}")
         seen = set()
         end = time.monotonic() + 60
         while not call.done.is_set() and time.monotonic() < end:
@@ -560,13 +562,13 @@ class Fronts(unittest.TestCase):
         """scb run: its session ends with it, and when it is killed"""
         self.assertEqual("1\n", self.place.scb("run", "-c", "print(1)").stdout)
         self.assertEqual("no sessions\n", self.place.scb("sessions", "list").stdout)
-        proc = subprocess.Popen(self.place.command("run", "--language", "shell", "-c", "sleep 196.25"),
+        proc = subprocess.Popen(self.place.command("run", "--language", "shell", "-c", f"sleep 196.{os.getpid()}"),
                                 env=self.place.environment(), start_new_session=True)
-        self.assertTrue(until(lambda: self.sleeps("196.25"), 10))
+        self.assertTrue(until(lambda: self.sleeps(196), 10))
         os.killpg(proc.pid, 9)
         proc.wait()
         self.assertTrue(until(lambda: self.place.scb("sessions", "list").stdout == "no sessions\n", 5))
-        self.assertFalse(self.sleeps("196.25"))
+        self.assertFalse(self.sleeps(196))
 
     # -- hostile peers
 

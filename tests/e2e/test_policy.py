@@ -227,7 +227,7 @@ class Enforced(PolicyCase):
 
         c = self.serve(policy(limits={"shm": "32M", "pool": 1}), "--limit", "pool=16")
         first = c.tool("session", action="open").session
-        self.assertTrue(until(ready, 10), os.listdir(os.path.join(self.place.state, "scb", "store")))
+        self.assertTrue(until(ready, 30), os.listdir(os.path.join(self.place.state, "scb", "store")))
         self.write(policy(limits={"shm": "48M", "pool": 1}))
         self.reloaded(1)
         second = c.tool("session", action="open").session
