@@ -103,6 +103,15 @@ class Wrong(Exception):
     pass
 
 
+_others = []
+
+
+def _other():
+    if not _others:
+        _others.append(oracle.Other())
+    return _others[0]
+
+
 def one(seed, events=5):
     """Runs a program through some events. Returns (units run, units there were); Wrong where it differs."""
     choose = random.Random(seed)
@@ -114,6 +123,7 @@ def one(seed, events=5):
         random.seed(99)
         board = oracle.Board(code)
         ran = total = 0
+        moments = []
         for _ in range(events):
             if board.tree["status"] == "error":
                 break
@@ -123,9 +133,10 @@ def one(seed, events=5):
             board.set(**values)
             if board.tree["status"] == "error":
                 break
-            oracle.check(board, oracle.base_namespace())
+            moments.append(oracle.Moment(board, oracle.base_namespace()))
             ran += board.engine.runs - before
             total += len(board.engine.script.units)
+        _other().check(moments)
         return ran, total, board.engine.fresh_runs
     except Exception as error:
         if isinstance(error, AssertionError):

@@ -1,9 +1,11 @@
 """Dashboards in this process, and the oracle: a fork in which the whole script runs afresh, from the
 namespace, random state and session_state that the event began with, with the present control values."""
 
+import gc
 import io
 import json
 import os
+import pickle
 import sys
 import types
 import warnings
@@ -126,17 +128,33 @@ def comparable(tree):
     return json.dumps([one(node) for node in tree["tree"]], sort_keys=True)
 
 
-def fresh(board, base, state=None):
-    """The tree of a whole run in a fork: base is the namespace it begins with."""
+class Moment:
+    """What a dashboard showed after an event, and what a fresh run of its script begins with."""
+
+    def __init__(self, board, base, state=None):
+        old = board.board
+        self.shown = comparable(board.tree)
+        self.base, self.state = base, state
+        self.source, self.title = old.engine.script.source, old.given_title
+        self.raw = dict(old.controls.raw)
+        self.drawn = old.engine.base_random
+
+
+def fresh(board, moment):
+    """The tree of a whole run in a fork: it has all that this process has."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
+        gc.disable()  # it would touch, and so copy, every page
         try:
-            text = json.dumps(_fresh_here(board, base, state))
+            for manager in list(board.board.figures.managers):
+                board.board.figures.rewind(manager)
+            board.kernel.namespace.clear()
+            answer = _run(board.service, board.kernel, moment)
         except BaseException as error:
-            text = json.dumps({"failed": repr(error)})
+            answer = {"failed": repr(error)}
         with os.fdopen(writer, "w") as out:
-            out.write(text)
+            out.write(json.dumps(answer))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as answer:
@@ -145,41 +163,82 @@ def fresh(board, base, state=None):
     return json.loads(text)
 
 
-def _fresh_here(board, base, state):
-    old = board.board
-    source = old.engine.script.source
-    kernel = board.kernel
-    kernel.namespace.clear()
-    kernel.namespace.update(base)
-    drawn = old.engine.base_random
-    chance.restore(drawn)
-    for manager in list(old.figures.managers):
-        old.figures.rewind(manager)
+def _run(service_, kernel, moment):
+    kernel.namespace.update(moment.base)
+    chance.restore(moment.drawn)
     kernel.emitted.clear()
     sys.stdout = io.StringIO()
     from scb_dash import board as boards
 
-    new = boards.Board(KEY, board.service)
+    new = boards.Board(KEY, service_)
     new.engine = engine.Engine(new, kernel)
-    new.engine.base_random = drawn
-    new.controls.raw = dict(old.controls.raw)
-    new.controls.known, new.controls.last = {}, {}
-    new.state._values = state if state is not None else {}
-    new.clicked = None
-    new.given_title = old.given_title
-    board.service.boards[KEY] = new
-    new.engine.load(source, service.Steps(new, lambda one: None))
+    new.engine.base_random = moment.drawn
+    new.controls.raw = dict(moment.raw)
+    new.state._values = moment.state if moment.state is not None else {}
+    new.given_title = moment.title
+    service_.boards[KEY] = new
+    new.engine.load(moment.source, service.Steps(new, lambda one: None))
     new.advance("error" if new.error else "ok")
     return new.whole()
 
 
+class Other:
+    """A fork made once, for scripts that leave nothing behind but what is theirs: each whole run has a
+    kernel of its own there. A fork for each costs ten times as much."""
+
+    def __init__(self):
+        wanted, self._wanted = os.pipe()
+        self._answers, answers = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._wanted)
+            with os.fdopen(wanted, "rb") as source, os.fdopen(answers, "wb") as out:
+                self._serve(source, out)
+            os._exit(0)
+        os.close(wanted)
+        os.close(answers)
+        self._wanted, self._answers = os.fdopen(self._wanted, "wb"), os.fdopen(self._answers, "rb")
+
+    @staticmethod
+    def _serve(source, out):
+        while True:
+            try:
+                moment = pickle.load(source)
+            except EOFError:
+                return
+            moment.base = base_namespace()
+            try:
+                kernel = InProcess()
+                answer = comparable(_run(service.Service(kernel), kernel, moment))
+            except BaseException as error:
+                answer = f"failed: {error!r}"
+            pickle.dump(answer, out)
+            out.flush()
+
+    def check(self, moments):
+        """Raises AssertionError where at any of the moments something else was shown than a fresh run shows."""
+        for moment in moments:
+            moment.base = None  # the one that every script begins with
+            pickle.dump(moment, self._wanted)
+            self._wanted.flush()
+            want = pickle.load(self._answers)
+            if moment.shown != want:
+                raise AssertionError(f"shown:  {moment.shown}\nfresh:  {want}")
+
+    def close(self):
+        self._wanted.close()
+        self._answers.close()
+        os.waitpid(self._pid, 0)
+
+
 def check(board, base, state=None):
     """Raises AssertionError where the dashboard shows something else than a fresh run."""
-    wanted = fresh(board, base, state)
+    moment = Moment(board, base, state)
+    wanted = fresh(board, moment)
     assert "failed" not in wanted, wanted
-    got, want = comparable(board.tree), comparable(wanted)
-    if got != want:
-        raise AssertionError(f"shown:  {got}\nfresh:  {want}")
+    want = comparable(wanted)
+    if moment.shown != want:
+        raise AssertionError(f"shown:  {moment.shown}\nfresh:  {want}")
 
 
 def base_namespace():

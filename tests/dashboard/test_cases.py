@@ -308,6 +308,13 @@ class Edits(unittest.TestCase):
         self.assertEqual(b.engine.runs - before, 1)
         oracle.check(b, oracle.base_namespace())
 
+    def test_an_edited_decorator_is_an_edit(self):
+        code = ("import streamlit as st\ndef times(n):\n    return lambda f: lambda: n * f()\n"
+                "@times(2)\ndef one():\n    return 1\nst.metric('m', one())")
+        b = oracle.Board(code)
+        b.edit(code.replace("@times(2)", "@times(3)"))
+        self.assertEqual(b.metric("m"), 3)
+
     def test_edits_equal_fresh_runs(self):
         lines = ["import pandas as pd", "import streamlit as st", "k = st.slider('k', 0, 9, 2)", "rows = [1]", "rows.append(k)",
                  "df = pd.DataFrame({'a': [1, 2]})", "df['b'] = df.a * k", "df['a'] += 1", "x = len(rows)", "x += k",

@@ -1,6 +1,7 @@
 """The module `scb`, which scripts may also import as `streamlit`: Streamlit's names, where they make
 sense for one page without an address. All functions are methods of containers, too."""
 
+import functools
 import inspect
 import types
 
@@ -268,12 +269,18 @@ def names():
     )
 
 
+@functools.lru_cache(None)
+def _keywords(function):
+    """The names of its parameters; None where it takes whatever is given."""
+    parameters = inspect.signature(function).parameters.values()
+    return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {p.name for p in parameters}
+
+
 def _forgiving(function):
     """Takes keywords that it does not know, with a note. (Most functions here take them all.)"""
-    parameters = inspect.signature(function).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+    known = _keywords(getattr(function, "__func__", function))
+    if known is None:
         return function
-    known = {p.name for p in parameters}
 
     def call(*args, **kwargs):
         extra = [name for name in kwargs if name not in known]

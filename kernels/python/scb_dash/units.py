@@ -7,15 +7,31 @@ Three things are opened, because that is how people write them: blocks of `with`
 import ast
 import hashlib
 import linecache
+import re
 
 from . import effects
 
+EFFECTS_MAX = 4000  # statements whose effects are kept for when their script is edited
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 # Functions of scb whose value is a container, or several.
 _CONTAINERS = frozenset(
     "columns tabs expander container sidebar form empty spinner status popover".split()
 )
 _MODULES = frozenset(("scb", "st", "streamlit"))
+# Lines as Python counts them, with their ends.
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$")
+
+
+_known = {}  # key: Effects, which the text alone decides
+
+
+def _effects(key, tree, code):
+    found = _known.get(key)
+    if found is None:
+        if len(_known) >= EFFECTS_MAX:
+            _known.clear()
+        found = _known[key] = effects.of_unit(tree, code)
+    return found
 
 
 class Unit:
@@ -34,9 +50,9 @@ class Unit:
         else:
             module = ast.Module([tree], [])
             self.code = compile(module, filename, "exec", _FLAGS, True)
-        self.effects = effects.of_unit(tree, self.code)
         key = "\0".join((text, *blocks, str(shows)))
         self.key = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+        self.effects = _effects(self.key, tree, self.code)
 
     def head(self):
         """Its first line, cut: for people."""
@@ -54,6 +70,7 @@ class Script:
         linecache.cache[filename] = (len(source), None, lines, filename)
         tree = compile(source, filename, "exec", _FLAGS | ast.PyCF_ONLY_AST, True)
         self._containers = _container_names(tree)
+        self._lines = [line.encode("utf-8", "replace") for line in _LINES.findall(source)]
         self.units = []
         self._hidden = 0
         body = _open_main(tree.body)
@@ -69,15 +86,31 @@ class Script:
                     self._add(inner, blocks, is_last and inner is statement.body[-1])
                 return
             shows = is_last and isinstance(statement, ast.Expr)
-            text = ast.get_source_segment(self.source, statement) or ast.unparse(statement)
+            text, own = self._text(statement)
             self.units.append(
-                Unit(statement, text, statement.lineno, blocks, self.filename, shows)
+                Unit(statement, text, statement.lineno, blocks, self.filename, shows, own)
             )
             return
         for item in opened:
             blocks = self._enter(item, statement, blocks)
         for inner in statement.body:
             self._add(inner, blocks, is_last and inner is statement.body[-1])
+
+    def _text(self, statement):
+        """(with its decorators, without them). ast.get_source_segment() splits the source each time."""
+        first, last = statement.lineno - 1, statement.end_lineno
+        lines = self._lines[first:last]
+        if not lines:
+            text = ast.unparse(statement)
+            return text, text
+        lines[-1] = lines[-1][: statement.end_col_offset]
+        lines[0] = lines[0][statement.col_offset :]
+        text = b"".join(lines).decode("utf-8", "replace")
+        decorators = getattr(statement, "decorator_list", None)
+        if not decorators:
+            return text, text
+        above = self._lines[decorators[0].lineno - 1 : first]
+        return b"".join(above).decode("utf-8", "replace") + text, text
 
     def _enter(self, item, statement, blocks):
         """A unit that makes the container once; those of the body are run inside it."""
@@ -131,10 +164,19 @@ def _makes_container(node):
     return named and isinstance(node, ast.Name) and node.id in _MODULES
 
 
+def _statements(node):
+    """All statements in a node, those in others too."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        inner = getattr(node, field, ())
+        for one in inner if isinstance(inner, list) else ():
+            yield one
+            yield from _statements(one)
+
+
 def _container_names(tree):
     """Names that are only ever bound to containers of scb."""
     found, others = set(), set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Assign):
             made = _makes_container(node.value) or (
                 isinstance(node.value, ast.Call)
