@@ -1,6 +1,7 @@
 """One dashboard: its script, what its units showed, its controls. What the tree is made of."""
 
 import base64
+import copy
 import hashlib
 
 from . import controls, nodes, state, wire
@@ -122,6 +123,7 @@ class Board:
         """Where the tree is too large: charts are drawn coarser, then left to be asked for."""
         if len(wire.encode(tree)) <= wire.TREE_MAX:
             return tree, []
+        tree = copy.deepcopy(tree)  # units keep their nodes: the next tree may have room for them
         every = wire.by_id(tree)
         sources = {k: s for shown in self.engine.shown_parts() for k, s in shown.charts.items()}
         for budget in (0.25, 0.08):

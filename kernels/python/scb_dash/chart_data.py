@@ -1,5 +1,7 @@
 """The columns of a chart: which are x, y and colour, what type each is of."""
 
+import datetime
+import decimal
 import sys
 
 from . import errors, frames
@@ -26,26 +28,38 @@ def kind_of(series):
     """time, num or cat"""
     dtype = series.dtype
     kind = getattr(dtype, "kind", "O")
+    if kind in _KINDS and type(dtype).__module__.startswith("numpy"):
+        return _KINDS[kind]
     name = str(dtype)
     if name.startswith("datetime64") or name.startswith("period"):
         return "time"
-    if kind in "iufc" or name in ("Int64", "Int32", "Int16", "Int8", "UInt64", "UInt32", "UInt16", "UInt8",
-                                  "Float64", "Float32"):
+    if kind in "iufc" or name.startswith(("Int", "UInt", "Float", "timedelta")):
         return "num"
-    if name.startswith("timedelta"):
-        return "num"
-    if kind == "O" and len(series):
-        first = series.dropna().head(50)
-        if len(first):
-            import datetime
-            import decimal
+    if name == "category" and series.cat.categories.inferred_type in ("string", "boolean"):
+        return "cat"
+    return _kind_of_objects(series) if kind == "O" and len(series) else "cat"
 
-            values = first.tolist()
-            if all(isinstance(v, (datetime.date, datetime.datetime)) for v in values):
-                return "time"
-            if all(isinstance(v, (int, float, decimal.Decimal)) and not isinstance(v, bool) for v in values):
-                return "num"
+
+_KINDS = {"M": "time", "m": "num", "i": "num", "u": "num", "f": "num", "c": "num", "b": "cat"}
+
+
+def _kind_of_objects(series):
+    values = [v for v in series.head(100).tolist() if not _is_missing(v)][:50]
+    if len(values) < 50 < len(series):
+        values = series.dropna().head(50).tolist()
+    if not values:
+        return "cat"
+    if all(isinstance(v, (datetime.date, datetime.datetime)) for v in values):
+        return "time"
+    if all(isinstance(v, (int, float, decimal.Decimal)) and not isinstance(v, bool) for v in values):
+        return "num"
     return "cat"
+
+
+def _is_missing(value):
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def to_float(series):
@@ -164,10 +178,9 @@ class Data:
     def _numeric(self):
         if self.frame is None:
             return []
-        return [
-            (name, self.frame.iloc[:, i]) for i, name in enumerate(self.frame.columns)
-            if name not in self._used and kind_of(self.frame.iloc[:, i]) == "num"
-        ]
+        columns = [(name, self.frame.iloc[:, i]) for i, name in enumerate(self.frame.columns)
+                   if name not in self._used]
+        return [(name, series) for name, series in columns if kind_of(series) == "num"]
 
     def index_says_something(self):
         return self.frame is not None and not counts_rows(self.frame.index)

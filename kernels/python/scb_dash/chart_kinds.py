@@ -1,6 +1,6 @@
 """How each kind of chart is drawn: aggregation and decimation here, marks in the App."""
 
-from . import decimate, formats
+from . import decimate, formats, sums
 from .chart_data import CATEGORIES_MAX, SERIES_MAX, kind_of, numpy, pandas, to_float, to_ms
 from .errors import Teach
 
@@ -77,6 +77,8 @@ def _y_axis(spec, names):
 
 
 def _category(value):
+    if type(value) is str:
+        return value if len(value) <= 200 else value[:199] + "…"
     np_item = getattr(value, "item", None)
     if np_item is not None and getattr(value, "shape", None) == ():
         value = np_item()
@@ -254,86 +256,42 @@ def _say_missing(np, node, prepared):
 
 def bar(spec, table, px, window, budget):
     x_kind = kind_of(table.x) if table.x is not None else "cat"
-    if x_kind in ("time", "num") and table.x.nunique() > CATEGORIES_MAX:
+    if x_kind in ("time", "num") and table.rows > CATEGORIES_MAX and table.x.nunique() > CATEGORIES_MAX:
         return _wide_bars(spec, table, x_kind)
     return _bars(spec, table, px, "bar")
 
 
 def _aggregated(spec, table):
-    """A frame of sums: categories as rows in their order, a column for each series."""
-    pd = pandas()
+    """The Sums of a column for each series."""
     agg = _AGGS.get(spec.agg, spec.agg)
-    x = table.x
-    if x is None:
-        x = pd.Series([str(i) for i in range(table.rows)], index=table.ys[0][1].index)
-    keys = x.reset_index(drop=True)
-    columns = {}
-    groups = [("", None)]
     codes, names = _group_names(table)
-    if codes is not None:
-        groups = [(name, codes == i) for i, name in enumerate(names)]
-    ys = table.ys or [("count", None)]
-    if agg == "count" and not table.y_given:
-        ys = [("count", None)]
-    repeated = keys.duplicated().any()
-    if not repeated and codes is None and table.ys and spec.agg in (None, "sum") and ys is table.ys:
-        # nothing to sum, and grouping would take longer than all else that a small chart needs
-        columns = {str(name): pd.Series(to_float(y), index=pd.Index(keys)) for name, y in ys}
-        groups = []
-    for label, mask in groups:
-        for name, y in ys:
-            key = keys if mask is None else keys[mask]
-            if y is None or agg == "count":
-                values = key.groupby(key, observed=True, sort=False).size() if y is None else (
-                    y.reset_index(drop=True)[key.index].groupby(key, observed=True, sort=False).count())
-            else:
-                raw = y.reset_index(drop=True)[key.index]
-                if agg != "nunique":
-                    raw = pd.Series(to_float(raw), index=raw.index)
-                grouped = raw.groupby(key, observed=True, sort=False)
-                values = grouped.sum(min_count=1) if agg in (None, "sum") else grouped.agg(agg)
-            title = label if label and len(ys) == 1 else (f"{name} · {label}" if label else str(name))
-            columns[title] = values
-    if repeated and spec.agg is None and table.ys and codes is None:
-        table.note_once("Rows with the same x are summed (agg=\"sum\").")
-    order = keys.dropna().unique()
-    if str(keys.dtype) == "category" and keys.cat.ordered:
-        order = [c for c in keys.cat.categories if c in set(order)]
-    elif kind_of(x) in ("time", "num"):
-        order = sorted(order)
-    frame = pd.DataFrame({k: v.reindex(order) for k, v in columns.items()})
-    return _sorted(spec, frame)
-
-
-def _sorted(spec, frame):
-    sort = spec.sort
-    if sort in (None, False):
-        return frame
-    total = frame.sum(axis=1)
-    if sort in ("x", "-x"):
-        return frame.sort_index(ascending=sort == "x")
-    descending = sort in (True, "-y", "desc", "descending")
-    return frame.loc[total.sort_values(ascending=not descending, kind="stable").index]
+    if codes is None and table.ys and spec.agg in (None, "sum"):
+        distinct = sums.of_distinct(table)
+        if distinct is not None:
+            return distinct.sorted(spec.sort)
+        if spec.agg is None:
+            table.note_once("Rows with the same x are summed (agg=\"sum\").")
+    groups = [("", None)] if codes is None else [(name, codes == i) for i, name in enumerate(names)]
+    return sums.of_groups(table, agg, groups).sorted(spec.sort)
 
 
 def _bars(spec, table, px, kind):
     np = numpy()
-    frame = _aggregated(spec, table)
+    shown = _aggregated(spec, table)
     note = None
     limit = CATEGORIES_MAX if kind == "bar" else 400
-    if len(frame) > limit:
-        keep = frame.abs().sum(axis=1).sort_values(ascending=False, kind="stable").index[: limit // 2]
-        shown = frame.loc[[i for i in frame.index if i in set(keep)]] if spec.sort is None else frame[: limit // 2]
-        note = f"The largest {len(shown)} of {len(frame)} are shown."
-        frame = shown
+    if len(shown) > limit:
+        largest = np.argsort(-shown.sizes(), kind="stable")[: limit // 2]
+        note = f"The largest {limit // 2} of {len(shown)} are shown."
+        shown = shown.take(np.sort(largest) if spec.sort is None else np.arange(limit // 2))
     x_kind = kind_of(table.x) if table.x is not None else "cat"
-    if x_kind == "time" and kind == "bar" and len(frame) > 1:
-        ms, _, zone = to_ms(pandas().Series(frame.index))
+    if x_kind == "time" and kind == "bar" and len(shown) > 1:
+        ms, _, zone = to_ms(pandas().Series(shown.index))
         axis = _time_axis(np, ms, zone)
     else:
-        axis = {"t": "cat", "v": [_category(i) for i in frame.index]}
-    node = {"kind": kind, "x": axis, "y": _y_axis(spec, list(frame.columns)),
-            "s": [{"n": str(c), "v": _exact(frame.iloc[:, i])} for i, c in enumerate(frame.columns)]}
+        axis = {"t": "cat", "v": [_category(i) for i in shown.index.tolist()]}
+    node = {"kind": kind, "x": axis, "y": _y_axis(spec, shown.names),
+            "s": [{"n": str(n), "v": _exact(np, v)} for n, v in zip(shown.names, shown.values)]}
     if _label(table.x):
         axis["label"] = _label(table.x)
     if spec.stack or (spec.stack is None and table.color is not None and kind != "line"):
@@ -345,11 +303,13 @@ def _bars(spec, table, px, kind):
     return node
 
 
-def _exact(series):
+def _exact(np, values):
     """Sums as they are, to twelve digits."""
+    values = np.asarray(values, dtype=float)
+    if (np.abs(values) < 1e12).all() and (values == np.floor(values)).all():
+        return values.astype(np.int64).tolist()
     out = []
-    for value in series.tolist():
-        value = float(value) if value is not None else float("nan")
+    for value in values.tolist():
         good = value == value and abs(value) != float("inf")
         out.append(decimate._short(float(f"{value:.12g}")) if good else None)
     return out
@@ -371,7 +331,7 @@ def _wide_bars(spec, table, x_kind):
         axis["label"] = _label(table.x)
     return {"kind": "histogram", "x": axis, "y": _y_axis(spec, list(counts)), "note":
             f"{table.x.nunique():,} values of x, in {len(edges) - 1} bins.",
-            "s": [{"n": n, "v": _exact(pandas().Series(v))} for n, v in counts.items()]}
+            "s": [{"n": n, "v": _exact(np, v)} for n, v in counts.items()]}
 
 
 def histogram(spec, table, px, window, budget):
@@ -596,22 +556,25 @@ def _pivot(spec, table):
 
 
 def pie(spec, table, px, window, budget):
-    frame = _aggregated(spec, table)
-    values = frame.iloc[:, 0].dropna()
+    np = numpy()
+    every = _aggregated(spec, table)
+    name, values = every.names[0], every.values[0]
     if (values < 0).any():
         raise Teach("chart(kind=\"pie\"): some parts are negative, which a pie cannot show. Use "
                     "kind=\"bar\".")
-    values = values[values > 0]
-    if len(values) > PIE_MAX:
-        values = values.sort_values(ascending=False, kind="stable")
-        rest = values[PIE_MAX - 1:]
-        labels = [_category(i) for i in values.index[: PIE_MAX - 1]] + ["Other"]
-        numbers = _exact(values[: PIE_MAX - 1]) + _exact(pandas().Series([rest.sum()]))
+    parts = every.take(np.flatnonzero(values > 0))
+    note, rest = None, []
+    if len(parts) > PIE_MAX:
+        parts = parts.take(np.argsort(-parts.values[0], kind="stable"))
+        rest = parts.values[0][PIE_MAX - 1:]
         note = f"The {PIE_MAX - 1} largest; {len(rest)} more as Other."
-    else:
-        labels, numbers, note = [_category(i) for i in values.index], _exact(values), None
-    node = {"kind": "pie", "x": {"t": "cat", "v": labels}, "y": _y_axis(spec, [frame.columns[0]]),
-            "s": [{"n": str(frame.columns[0]), "v": numbers}]}
+        parts = parts.take(np.arange(PIE_MAX - 1))
+    labels, numbers = [_category(i) for i in parts.index.tolist()], _exact(np, parts.values[0])
+    if note:
+        labels.append("Other")
+        numbers += _exact(np, [rest.sum()])
+    node = {"kind": "pie", "x": {"t": "cat", "v": labels}, "y": _y_axis(spec, [name]),
+            "s": [{"n": str(name), "v": numbers}]}
     if note:
         node["note"] = note
     return node

@@ -3,15 +3,9 @@
 import sys
 
 
-def _class(module, name):
-    return getattr(sys.modules.get(module), name, None)
-
-
-def _is(value, module, *names):
-    return any(
-        isinstance(kind, type) and isinstance(value, kind)
-        for kind in (_class(module, name) for name in names)
-    )
+def _is(value, module, name):
+    kind = getattr(sys.modules.get(module), name, None)
+    return isinstance(kind, type) and isinstance(value, kind)
 
 
 def is_frame(value):

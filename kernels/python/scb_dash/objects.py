@@ -228,13 +228,11 @@ class Walker:
 
 def owner_of(array):
     """The id of what owns an array's memory."""
-    while True:
-        base = getattr(array, "base", None)
-        if base is None:
-            return id(array)
-        if not frames.is_array(base):
-            return id(base)
+    base = array.base
+    while base is not None:
         array = base
+        base = array.base if frames.is_array(array) else None
+    return id(array)
 
 
 def _arrays_of(block):
@@ -252,11 +250,7 @@ def _arrays_of(block):
 
 def buffers_of(frame):
     manager = getattr(frame, "_mgr", None)
-    found = set()
-    for block in getattr(manager, "arrays", ()):
-        for array in _arrays_of(block):
-            found.add(owner_of(array))
-    return found
+    return {owner_of(array) for block in getattr(manager, "arrays", ()) for array in _arrays_of(block)}
 
 
 def size_of(value):

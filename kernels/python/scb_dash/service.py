@@ -117,8 +117,9 @@ class Service:
         return one.advance("error" if one.error else "ok", seq)
 
     def _tell(self, one, printed):
-        self._show(wire.MIME_OUTLINE, text.outline(one))
-        self.kernel.emit([(wire.MIME_TEXT, text.story(one, printed).encode("utf-8", "replace"))])
+        said = text.shown(one.tree)
+        self._show(wire.MIME_OUTLINE, text.outline(one, said))
+        self.kernel.emit([(wire.MIME_TEXT, text.story(one, printed, said).encode("utf-8", "replace"))])
 
     def _show_picture(self, one):
         """The first figure, for who has no page to see it on."""

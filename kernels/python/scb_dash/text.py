@@ -194,12 +194,12 @@ def rows(node):
     return lines if len(lines) > 1 and len(lines[0]) <= ROWS_MAX else []
 
 
-def story(board, printed):
-    """The text of the result."""
+def story(board, printed, said):
+    """The text of the result; said is shown() of its tree."""
     lines = []
     if board.error:
         lines.append(board.error["story"])
-    metrics, others = shown(board.tree)
+    metrics, others = said
     lines.append(f'Dashboard {board.id} "{board.title()}" is shown.')
     bar = controls(board.tree)
     if bar:
@@ -226,9 +226,9 @@ def story(board, printed):
     return wire.text("\n".join(lines)).encode("utf-8", "replace")[:STORY_MAX].decode("utf-8", "ignore")
 
 
-def outline(board):
-    """For structured content: at most 4 KB."""
-    metrics, others = shown(board.tree)
+def outline(board, said):
+    """For structured content: at most 4 KB; said is shown() of its tree."""
+    metrics, others = said
     what = [f"metric {m}" for m in metrics] + others
     bar = []
     for c in controls(board.tree):

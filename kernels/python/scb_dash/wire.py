@@ -30,11 +30,25 @@ def clean(value):
     if isinstance(value, dict):
         return {text(str(k)): clean(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [clean(v) for v in value]
+        return _clean_list(value)
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "shape", None) == ():
         return clean(item())
     return text(str(value))
+
+
+def _clean_list(value):
+    """Columns and series, which are long, are of one type."""
+    kinds = set(map(type, value))
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        if kind is str:
+            return [text(v) for v in value]
+        if kind is float and all(map(math.isfinite, value)):
+            return list(value)
+        if kind is int and -(1 << 53) <= min(value) and max(value) <= 1 << 53:
+            return list(value)
+    return [clean(v) for v in value]
 
 
 _CONTROL = {i: None for i in range(32) if i not in (9, 10)}
@@ -44,9 +58,8 @@ _CONTROL.update({i: None for i in (0x200E, 0x200F, *range(0x202A, 0x202F), *rang
 
 def text(value, limit=TEXT_MAX):
     """As UTF-8 can carry it, without characters that steer terminals or turn lines around."""
-    if not value.isascii():
-        value = value.encode("utf-8", "replace").decode("utf-8")
-    value = value.translate(_CONTROL) if not value.isprintable() else value
+    if not value.isprintable():  # no surrogate is
+        value = value.encode("utf-8", "replace").decode("utf-8").translate(_CONTROL)
     if len(value) > limit:
         value = f"{value[:limit]}… ({len(value)} characters)"
     return value
