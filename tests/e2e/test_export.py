@@ -9,7 +9,7 @@ import zipfile
 
 import harness
 from harness import CANARY
-from test_http import Web
+from web import Web
 
 CODE = """
 import pandas as pd

@@ -12,8 +12,8 @@ import time
 import unittest
 
 import harness
-from harness import Place, until
-from test_http import Web
+from harness import Place
+from web import Web
 
 BROWSER = {"Sec_Fetch_Site": "same-origin"}
 TOKENS = {"ana": "a" * 32, "bob": "b+%&/=?" + "b" * 20}
