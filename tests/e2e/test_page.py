@@ -4,6 +4,7 @@ told; and `scb demo`. (tests/browser/page.mjs drives the page itself.)"""
 import http.client
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import time
 import unittest
 
 import harness
-from harness import Place
+from harness import Place, until
 from web import Web
 
 BROWSER = {"Sec_Fetch_Site": "same-origin"}
@@ -268,6 +269,34 @@ class Demo(unittest.TestCase):
         left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("scb-demo-") and
                 os.stat(os.path.join("/tmp", name)).st_uid == place.uid]
         self.assertEqual([], left)
+
+    @unittest.skipUnless(os.path.exists("/usr/lib/python3/dist-packages/pandas"), "pandas is not installed")
+    def test_opens(self):
+        """scb demo on a terminal with a screen: xdg-open gets an address that comes in once"""
+        place = Place()
+        told = os.path.join(place.home, "told")
+        folder = os.path.join(place.home, "bin")
+        os.mkdir(folder)
+        program = place.file(os.path.join(folder, "xdg-open"), f"#!/bin/sh\necho \"$#$1\" >{told}.new; mv {told}.new {told}\n".encode())
+        os.chmod(program, 0o755)
+        env = place.environment(TMPDIR=place.run, DISPLAY=":9", PATH=f"{folder}:{os.environ['PATH']}")
+        terminal, inside = pty.openpty()
+        process = subprocess.Popen(place.command("demo"), env=env, cwd=place.home, stdin=inside, stdout=inside, stderr=inside)
+        os.close(inside)
+        self.assertTrue(until(lambda: os.path.exists(told), 60))
+        with open(told) as f:
+            found = re.fullmatch(r"1http://127\.0\.0\.1:(\d+)(/\?.*show=(d-[0-9a-f]{32}))\n", f.read())
+        self.assertTrue(found)
+        seen = []
+        for _ in range(2):
+            c = http.client.HTTPConnection("127.0.0.1", int(found.group(1)), timeout=30)
+            c.request("GET", found.group(2))
+            seen.append(c.getresponse().status)
+            c.close()
+        self.assertEqual([200, 401], seen)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(0, process.wait(60))
+        os.close(terminal)
 
     def test_refused(self):
         """scb demo: what cannot be"""
