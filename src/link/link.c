@@ -330,6 +330,21 @@ static bool read_some(struct link *l)
 
 /* ---- the loop ---- */
 
+static void on_closed(uv_handle_t *h)
+{
+	struct link *l = h->data;
+	if (--l->handles == 0)
+		free(l);
+}
+
+static void close_descriptor(struct link *l)
+{
+	if (l->fd < 0)
+		return;
+	uv_close((uv_handle_t *)&l->poll, on_closed);
+	fd_closep(&l->fd);
+}
+
 static void report_loss(struct link *l)
 {
 	/* What the agent said before it went still counts: a job that ended has ended. */
@@ -343,6 +358,9 @@ static void report_loss(struct link *l)
 			WIRE_GONE, tlv_reader(NULL, 0));
 	if (!l->closed && l->events.lost)
 		l->events.lost(l->user, &l->why);
+	/* It may be kept for minutes, for who asks what became of it. */
+	if (!l->closed)
+		close_descriptor(l);
 }
 
 static void on_timer(uv_timer_t *t)
@@ -369,13 +387,6 @@ static void on_poll(uv_poll_t *p, int status, int events)
 	}
 	if (events & UV_READABLE && !l->closed && !l->lost)
 		(void)read_some(l);
-}
-
-static void on_closed(uv_handle_t *h)
-{
-	struct link *l = h->data;
-	if (--l->handles == 0)
-		free(l);
 }
 
 /* ---- the interface ---- */
@@ -426,9 +437,8 @@ void link_close(struct link *l)
 	buf_done(&l->partial);
 	link_out_done(&l->out);
 	explicit_bzero(l->key, sizeof(l->key));
-	uv_close((uv_handle_t *)&l->poll, on_closed);
+	close_descriptor(l);
 	uv_close((uv_handle_t *)&l->timer, on_closed);
-	fd_closep(&l->fd);
 }
 
 bool link_ready(const struct link *l)

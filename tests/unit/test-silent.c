@@ -195,12 +195,28 @@ static void freed_by_the_answer(void **state)
 	assert_true(fx->unheard);
 }
 
+/* A link that is lost may be kept for minutes; its socket is not. */
+static void lost_lets_go(void **state)
+{
+	struct fixture *fx = *state;
+	uint8_t bytes[256];
+	ssize_t n = -1;
+	link_answers_within(fx->link, 10);
+	while (n != 0) {
+		(void)uv_run(&fx->loop, UV_RUN_ONCE);
+		while ((n = recv(fx->peer, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+			;
+	}
+	assert_false(link_ready(fx->link));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(waits_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(starting_takes_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(freed_by_the_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(lost_lets_go, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("silent", tests, NULL, NULL);
 }
