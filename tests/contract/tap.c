@@ -87,6 +87,9 @@ int tap_as_user(int argc, char **argv)
 	_cleanup_free_ char *own = xasprintf("%s/test", dir);
 	_cleanup_free_ char *agent_copy = xasprintf("%s/scb-agent", dir);
 	_cleanup_free_ char *kernels_copy = xasprintf("%s/kernels", dir);
+	/* Podman reads it from beside the agent. */
+	_cleanup_free_ char *profile =
+		xasprintf("%.*s/seccomp.json", (int)(strrchr(agent, '/') - agent), agent);
 	char exe[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	CHECK(n > 0);
@@ -94,6 +97,7 @@ int tap_as_user(int argc, char **argv)
 	copy(exe, own);
 	copy(agent, agent_copy);
 	copy(kernels, kernels_copy);
+	copy(profile, dir);
 	char *const readable[] = {"chmod", "-R", "a+rX", dir, NULL};
 	CHECK(run(readable) == 0);
 	(void)fflush(stdout);

@@ -115,7 +115,7 @@ class Place:
                            "--inh-caps=-all"]
             self.bin = os.path.join(self.top, "bin")
             os.mkdir(self.bin)
-            for name in ("scb", "scb-agent"):
+            for name in ("scb", "scb-agent", "seccomp.json"):
                 shutil.copy2(os.path.join(BUILD, name), self.bin)
             for name in ("kernels", "examples", "sandbox-image"):
                 shutil.copytree(os.path.join(BUILD, name), os.path.join(self.bin, name),
