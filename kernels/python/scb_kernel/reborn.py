@@ -12,10 +12,16 @@ import sys
 
 
 def _numpy():
-    """numpy's global generator: np.random.rand() and its like."""
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()
+    """numpy's global generator: np.random.rand() and its like. Its state is set: to seed it would write
+    to two and a half times as many pages, each a copy after a fork."""
+    random = sys.modules.get("numpy.random")
+    if random is None:
+        return
+    try:
+        key = sys.modules["numpy"].frombuffer(os.urandom(624 * 4), "uint32")
+        random.set_state(("MT19937", key, 624, 0, 0.0))
+    except Exception:  # code has given it another generator
+        random.seed()
 
 
 def _multiprocessing():
