@@ -55,6 +55,15 @@ def _ssl():
         ssl.RAND_add(os.urandom(32), 32.0)
 
 
+def prepare():
+    """In a kernel that is about to be forked: what OpenSSL makes of itself at first need it makes here.
+    In the fork it would write to a thousand pages, each a copy."""
+    try:
+        _ssl()
+    except Exception:
+        pass  # the fork will say so
+
+
 def renew():
     """In the new kernel, before any code of the user."""
     for part in (_numpy, _multiprocessing, _names, _uuid, _ssl):

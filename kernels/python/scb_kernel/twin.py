@@ -115,6 +115,7 @@ def _fork(kernel, fds):
     """Returns 0 in the twin, and here the pid of a process that has ended: so the supervisor is a
     child of this kernel's supervisor, instead of this kernel's own, which code could wait for."""
     supervisor, control, out, err, program = fds
+    reborn.prepare()
     try:
         ended = _library().twin(supervisor, program)
     except Exception as error:
