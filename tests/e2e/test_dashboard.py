@@ -122,7 +122,7 @@ class Dashboard(unittest.TestCase):
         with_pages = self.place.serve()
         self.clients.append(with_pages)
         with_pages.initialize(capabilities=pages)
-        r = with_pages.tool("data_dashboard", code=code)
+        r = with_pages.tool("data_dashboard", code=code, wait_s=50)
         tree = r.result["_meta"]["scb/tree"]
         self.assertEqual((r.data["dashboard"], ["table", "image"]), (tree["id"], [n["t"] for n in tree["tree"]]))
         self.assertNotIn("Wien", r.text)
