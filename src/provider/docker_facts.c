@@ -133,7 +133,11 @@ static int read_info(json_t *o, struct docker_facts *f, struct err *err)
 	f->memory = json_is_true(json_object_get(o, "MemoryLimit"));
 	f->pids = json_is_true(json_object_get(o, "PidsLimit"));
 	f->cpu = json_is_true(json_object_get(o, "CpuCfsQuota"));
-	f->small_ids = list_has(security, "name=userns") || list_has(security, "name=rootless");
+	bool rootless = list_has(security, "name=rootless");
+	f->small_ids = rootless || list_has(security, "name=userns");
+	/* Podman says that it has them, warns its log, and starts containers without. */
+	if (rootless && f->cgroup == 1)
+		f->memory = f->pids = f->cpu = false;
 	/* Podman lists all that it has heard of, and runs its own default. */
 	f->runsc = json_is_object(runsc) && !f->podman;
 	f->runsc_no_net = list_has(json_object_get(runsc, "runtimeArgs"), "--network=none");
