@@ -121,6 +121,6 @@ bool job_add_result(struct job *j, const uint8_t *p, size_t n);
  * each stream. */
 void job_status(const struct job *j, size_t inline_bytes, struct buf *ret);
 
-/* jobops.c: tells everybody who waits for it. */
+/* jobops.c: tells everybody who waits for it what results there are, and its end. */
 void job_tell_waiters(struct job *j);
 extern const struct stream_handler job_handlers[];

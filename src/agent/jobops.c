@@ -43,7 +43,7 @@ static void waiter_answer(struct waiter *w)
 	waiter_free(w);
 }
 
-/* Results first, as the link's queue takes them. */
+/* Results as the link's queue takes them, while the job runs too; the answer when it is done. */
 static void waiter_go_on(struct waiter *w)
 {
 	while (w->next_result < w->job->n_results) {
@@ -51,14 +51,13 @@ static void waiter_go_on(struct waiter *w)
 			return;
 		stream_msg(w->stream, &w->job->results[w->next_result++]);
 	}
-	waiter_answer(w);
+	if (w->job->state == JOB_DONE)
+		waiter_answer(w);
 }
 
 static void waiter_writable(struct stream *s)
 {
-	struct waiter *w = stream_user(s);
-	if (w->job->state == JOB_DONE)
-		waiter_go_on(w);
+	waiter_go_on(stream_user(s));
 }
 
 static void waiter_closed(struct stream *s)
@@ -84,16 +83,16 @@ static void wait_for(struct stream *s, struct job *j, uint64_t wait_ms, uint64_t
 	list_append(&j->waiters, &w->node);
 	j->users++;
 	stream_serve(s, &waiter_ops, w);
-	if (j->state == JOB_DONE)
-		waiter_go_on(w);
-	else if (wait_ms != UINT64_MAX)
+	if (j->state != JOB_DONE && wait_ms != UINT64_MAX)
 		timer_set(&w->timer, MIN(wait_ms, UINT32_MAX) * USEC_PER_MSEC);
+	waiter_go_on(w);
 }
 
 void job_tell_waiters(struct job *j)
 {
 	list_for_each (w, next, &j->waiters, struct waiter, node) {
-		timer_cancel(&w->timer);
+		if (j->state == JOB_DONE)
+			timer_cancel(&w->timer);
 		waiter_go_on(w);
 	}
 }

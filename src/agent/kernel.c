@@ -263,7 +263,9 @@ static bool on_display(struct kernel *k, const struct frame *f)
 	if (!k->current || body.bad)
 		return false;
 	/* The kernel bounds this itself; where it does not, what is too much is left out. */
-	if (!job_add_result(k->current, f->payload, f->len) && k->current->n_notes < JOB_NOTES / 2)
+	if (job_add_result(k->current, f->payload, f->len))
+		job_tell_waiters(k->current);
+	else if (k->current->n_notes < JOB_NOTES / 2)
 		job_note(k->current, "result_dropped:%u", f->len);
 	return true;
 }

@@ -185,6 +185,35 @@ int dashboard_answer_take(struct dashboard_run *r, struct exec_status *status, s
 	return e;
 }
 
+static uint64_t revision(const json_t *v, const char *name)
+{
+	json_int_t n = json_integer_value(json_object_get(v, name));
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+bool dashboard_answer_step(struct dashboard_run *r, const struct exec_bundle *b)
+{
+	static const char running[] = "\"status\":\"running\"";
+	struct err err;
+	uint64_t before = r->rev;
+	for (size_t i = 0; i < b->n_mimes; i++) {
+		const struct exec_mime *m = &b->mimes[i];
+		bool tree = strcmp(m->type, MIME "tree+json") == 0;
+		if (!tree && strcmp(m->type, MIME "patch+json") != 0)
+			continue;
+		/* the last one is read at the end, and only then */
+		if (!memmem(m->data, m->n, running, strlen(running)))
+			continue;
+		json_t **slot = tree ? &r->tree : &r->patch;
+		if (take_json(r, m, tree ? LIMIT_DASHBOARD_TREE : LIMIT_DASHBOARD_ANSWER,
+			    tree ? tree_members : patch_members, slot, &err) < 0)
+			continue;
+		r->from = tree ? 0 : revision(*slot, "from");
+		r->rev = revision(*slot, "rev");
+	}
+	return r->rev > before;
+}
+
 void dashboard_answer_keep(struct dashboard_run *r)
 {
 	json_t *all = json_pack("{s:O*, s:O*, s:O*, s:O*}", "tree", r->tree, "patch", r->patch,

@@ -41,6 +41,7 @@ struct dashboard_ask {
 	const char *job;       /* "j-…" for the cell */
 	const json_t *request; /* {"op":…}; borrowed */
 	uint64_t seq;          /* of the App's event; 0: none */
+	uint64_t have;         /* the revision that the App shows; 0: not known */
 	uint64_t timeout_us;   /* from the start of running */
 };
 
@@ -102,7 +103,7 @@ bool dashboard_busy(const struct dashboard *d);
 /* What a cell of the dashboard has answered; members are borrowed until the callback returns. */
 struct dashboard_answer {
 	const char *job; /* where the answer comes from: another's, where events were gathered */
-	bool running;    /* nothing to show yet: ask again with dashboard_wait_for() */
+	bool running;    /* it goes on, with what is ready: ask again with dashboard_wait_for() */
 	bool expired;    /* its kernel has gone */
 	uint64_t seq;
 	const json_t *tree, *patch, *page, *outline; /* NULL: not in this answer */
@@ -123,9 +124,10 @@ bool dashboard_joins(const struct dashboard *d, const struct dashboard_ask *ask)
 struct dashboard_wait *dashboard_ask(struct dashboard *d, const struct dashboard_ask *ask,
 	uint64_t wait_us, dashboard_fn fn, void *user);
 /* Waits for the cell of that seq (0: the newest); the answer of one that is done is kept until
- * eight newer ones are. Without one the answer says what state the dashboard is in. */
-struct dashboard_wait *dashboard_wait_for(
-	struct dashboard *d, uint64_t seq, uint64_t wait_us, dashboard_fn fn, void *user);
+ * eight newer ones are. Without one the answer says what state the dashboard is in. have: as in an
+ * ask; where it is known, the answer comes as soon as the cell shows something newer. */
+struct dashboard_wait *dashboard_wait_for(struct dashboard *d, uint64_t seq, uint64_t have,
+	uint64_t wait_us, dashboard_fn fn, void *user);
 /* No callback any more; the cell goes on. */
 void dashboard_wait_abandon(struct dashboard_wait *w);
 /* Interrupts what runs for it, and drops what was to follow. */

@@ -42,6 +42,9 @@ struct dashboard_run {
 	bool interrupted, done;
 	struct exec_status *status;
 	struct err *err;
+	uint64_t from,
+		rev; /* of what was shown while it runs: fits who has one of these; rev 0: nothing
+		      */
 	json_t *tree, *patch, *page, *outline; /* until everybody has them who waited … */
 	char *kept;                            /* … then all in one, as JSON */
 	char *text, *export_path;
@@ -66,6 +69,10 @@ bool dashboard_wants(const json_t *request, const char *type);
  * may leave. */
 int dashboard_answer_take(
 	struct dashboard_run *r, struct exec_status *status, struct err *err) MUST_CHECK;
+
+/* What a cell that runs shows of what is ready: r has it as its tree or patch, and from and rev.
+ * True where there is something new. The end says all of it again, and what was wrong with it. */
+bool dashboard_answer_step(struct dashboard_run *r, const struct exec_bundle *b);
 
 /* Puts tree, patch, page and outline away as text, and back: as values they take ten times as much.
  */

@@ -22,7 +22,8 @@ struct dashboard_wait {
 	struct list link;
 	struct dashboard_run *run; /* NULL: there is none to wait for */
 	struct dashboard *dashboard;
-	uint64_t seq;
+	uint64_t seq, have;
+	bool early; /* is answered once there is something newer than have */
 	uv_timer_t timer;
 	dashboard_fn fn;
 	void *user;
@@ -42,6 +43,13 @@ void dashboard_wait_abandon(struct dashboard_wait *w)
 	list_remove(&w->link);
 	dashboard_release(w->dashboard);
 	uv_close((uv_handle_t *)&w->timer, on_wait_closed);
+}
+
+/* Does the run, which goes on, show something that fits what the page has? */
+static bool has_news(const struct dashboard_wait *w)
+{
+	const struct dashboard_run *r = w->run;
+	return r && !r->done && w->have && w->have >= r->from && w->have < r->rev;
 }
 
 static void tell(struct dashboard_wait *w)
@@ -64,6 +72,8 @@ static void tell(struct dashboard_wait *w)
 		a.expired = !dashboard_session(w->dashboard);
 		if (r)
 			a.job = r->job;
+		if (has_news(w) && r->patch)
+			a.patch = r->patch;
 		if (r && r->done) {
 			a.tree = r->tree;
 			a.patch = r->patch;
@@ -87,13 +97,15 @@ static void on_wait(uv_timer_t *t)
 	tell(container_of(t, struct dashboard_wait, timer));
 }
 
-static struct dashboard_wait *wait_new(
-	struct dashboard *d, struct dashboard_run *r, uint64_t wait_us, dashboard_fn fn, void *user)
+static struct dashboard_wait *wait_new(struct dashboard *d, struct dashboard_run *r, uint64_t have,
+	bool early, uint64_t wait_us, dashboard_fn fn, void *user)
 {
 	struct dashboard_wait *w = xcalloc(1, sizeof(*w));
 	w->run = r;
 	w->dashboard = d;
 	w->seq = r ? r->seq : 0;
+	w->have = have;
+	w->early = early;
 	w->fn = fn;
 	w->user = user;
 	dashboard_hold(d);
@@ -101,7 +113,8 @@ static struct dashboard_wait *wait_new(
 	if (r)
 		list_append(&r->waits, &w->link);
 	(void)uv_timer_init(d->all->config.loop, &w->timer);
-	(void)uv_timer_start(&w->timer, on_wait, r && !r->done ? wait_us / USEC_PER_MSEC : 0, 0);
+	bool waits = r && !r->done && !(early && has_news(w));
+	(void)uv_timer_start(&w->timer, on_wait, waits ? wait_us / USEC_PER_MSEC : 0, 0);
 	return w;
 }
 
@@ -273,6 +286,19 @@ static void on_end(struct dashboard_run *r, struct exec_status *status, const st
 	dashboard_release(d);
 }
 
+/* What is ready while it runs. */
+static void on_shown(void *user, const struct exec_bundle *b)
+{
+	struct dashboard_run *r = user;
+	if (r->quiet || !dashboard_answer_step(r, b))
+		return;
+	if (r->tree)
+		dashboard_keep_tree(r->dashboard, r->tree);
+	list_for_each (w, next, &r->waits, struct dashboard_wait, link)
+		if (w->early && has_news(w)) /* from the loop: what is called may abandon others */
+			(void)uv_timer_start(&w->timer, on_wait, 0, 0);
+}
+
 static void on_status(void *user, struct exec_status *status, const struct err *err)
 {
 	struct dashboard_run *r = user;
@@ -298,6 +324,7 @@ static void start(struct dashboard_run *r, struct session *s)
 		.code = request,
 		.timeout_us = r->ask.timeout_us,
 		.wait_us = LIMIT_TIMEOUT_S * USEC_PER_SEC,
+		.shown = on_shown,
 	};
 	r->started_us = clock_monotonic_us();
 	r->session = s;
@@ -363,10 +390,10 @@ struct dashboard_wait *dashboard_ask(struct dashboard *d, const struct dashboard
 	(void)uv_timer_stop(&d->settle);
 	list_for_each (r, next, &d->runs, struct dashboard_run, link) /* delivered again */
 		if (strcmp(r->job, ask->job) == 0)
-			return wait_new(d, r, wait_us, fn, user);
+			return wait_new(d, r, ask->have, false, wait_us, fn, user);
 	if (dashboard_joins(d, ask)) {
 		gather(held, ask);
-		return wait_new(d, held, wait_us, fn, user);
+		return wait_new(d, held, ask->have, false, wait_us, fn, user);
 	}
 	struct dashboard_run *r = run_new(d, ask);
 	if (!s) {
@@ -380,17 +407,17 @@ struct dashboard_wait *dashboard_ask(struct dashboard *d, const struct dashboard
 	} else {
 		start(r, s);
 	}
-	return wait_new(d, r, wait_us, fn, user);
+	return wait_new(d, r, ask->have, false, wait_us, fn, user);
 }
 
-struct dashboard_wait *dashboard_wait_for(
-	struct dashboard *d, uint64_t seq, uint64_t wait_us, dashboard_fn fn, void *user)
+struct dashboard_wait *dashboard_wait_for(struct dashboard *d, uint64_t seq, uint64_t have,
+	uint64_t wait_us, dashboard_fn fn, void *user)
 {
 	struct dashboard_run *found = NULL;
 	list_for_each (r, next, &d->runs, struct dashboard_run, link)
 		if (!r->quiet && (seq == 0 || r->seq == seq))
 			found = r;
-	return wait_new(d, found, wait_us, fn, user);
+	return wait_new(d, found, have, true, wait_us, fn, user);
 }
 
 void dashboard_cancel(struct dashboard *d)

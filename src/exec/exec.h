@@ -40,6 +40,7 @@ void exec_set_spawner(struct exec *x, const struct exec_spawner *s);
 /* The answer: ends as exec_kernel_adopt() takes them, or NULL: it is started plainly. */
 void exec_kernel_spawned(struct exec *x, int ends[4]);
 
+struct exec_bundle;
 struct exec_request {
 	enum wire_job_kind kind;
 	const char *job; /* "j-…", made by the caller with id_new('j') */
@@ -65,6 +66,9 @@ struct exec_request {
 	bool stdin_open;          /* stays open after stdin_data for exec_input() */
 	uint64_t timeout_us;      /* from the start of running; 0: none */
 	uint64_t wait_us;         /* answer "running" or "queued" after so long */
+	/* Each of the cell's results as it comes, before the answer, which has them too once the
+	 * cell has ended; borrowed, with the user of exec_run(). NULL: only the answer. */
+	void (*shown)(void *user, const struct exec_bundle *b);
 };
 
 /* Raw bytes of one output stream of a job. Where total > head.len + tail.len the middle is left out

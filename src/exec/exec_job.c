@@ -26,6 +26,7 @@ struct job_call {
 	struct exec_status status;
 	struct exec_bundle *results; /* come before the status */
 	size_t n_results;
+	void (*shown)(void *user, const struct exec_bundle *b);
 	exec_done_fn done;
 	void *user;
 };
@@ -37,9 +38,12 @@ static int job_msg(struct exec_call *c, struct tlv_reader msg)
 		return -EPROTO;
 	j->results = xrealloc(j->results, (j->n_results + 1) * sizeof(*j->results));
 	int r = exec_parse_bundle(msg, &j->results[j->n_results]);
-	if (r == 0)
-		j->n_results++;
-	return r;
+	if (r < 0)
+		return r;
+	j->n_results++;
+	if (j->shown)
+		j->shown(j->user, &j->results[j->n_results - 1]);
+	return 0;
 }
 
 static int job_end(struct exec_call *c, struct tlv_reader msg)
@@ -54,9 +58,11 @@ static int job_end(struct exec_call *c, struct tlv_reader msg)
 	if (j->kind && s->kind != j->kind)
 		return -EPROTO;
 	memcpy(s->job, j->job, sizeof(s->job));
-	s->results = TAKE_PTR(j->results);
-	s->n_results = j->n_results;
-	j->n_results = 0;
+	if (s->state == JOB_DONE) { /* else whoever asks again gets them again */
+		s->results = TAKE_PTR(j->results);
+		s->n_results = j->n_results;
+		j->n_results = 0;
+	}
 	struct exec_kernel_ref *k = j->kernel;
 	if (!k && s->kernel)
 		k = exec_kernel_named(c->exec, s->kernel);
@@ -237,6 +243,7 @@ struct exec_call *exec_run(
 	const char *what = req->kind == JOB_KIND_CELL ? "cell" : "job";
 	struct job_call *j = job_new(x, what, req->job, done, user);
 	j->kind = req->kind;
+	j->shown = req->shown;
 	if (j->call.err || !check_request(j, req))
 		return &j->call;
 	bool has_stdin = req->stdin_len || req->stdin_open;

@@ -28,6 +28,14 @@ n = scb.slider("Count", 1, 50, 10)
 time.sleep(30 if n == 40 else 0)
 scb.metric("Result", n)
 """
+PARTS_CODE = """
+import os, scb, time
+n = scb.slider("Count", 1, 50, 10)
+scb.metric("Fast", n)
+while n == 40 and not os.path.exists("go"):
+    time.sleep(0.05)
+scb.bar_chart({"a": n})
+"""
 
 
 class Dashboard(unittest.TestCase):
@@ -103,6 +111,30 @@ class Dashboard(unittest.TestCase):
     def opened(self, client=None):
         tree = self.event("open", client)
         return {node["label"]: node.get("value", node.get("text")) for node in nodes(tree["tree"]) if "label" in node}
+
+    # -- what is ready
+
+    def test_what_is_ready_is_shown_while_the_rest_runs(self):
+        """a poll has the fast part before the slow one ends, and the end has all, also for who saw nothing between"""
+        self.show(PARTS_CODE)
+        tree = self.event("open")
+        rev, seq = tree["rev"], self.seq + 1
+        patch = self.event("set", values={"Count": 40}, rev=rev)
+        while not patch.get("set"):  # the first may have come before anything was ready
+            self.assertEqual("running", patch["status"])
+            patch = self.event("poll", seq=seq, rev=rev, wait_s=20)
+        self.assertEqual("running", patch["status"])
+        self.assertEqual([40], [n["value"] for n in patch["set"].values() if n.get("label") == "Fast"])
+        self.assertEqual([], [n for n in patch["set"].values() if n["t"] == "chart"])
+        self.assertLess(rev, patch["rev"])
+        self.c.tool("run_command", command="touch go", session=self.session)
+        last = patch
+        while last["status"] == "running":
+            last = self.event("poll", seq=seq, rev=patch["rev"], wait_s=20)
+        self.assertEqual("ok", last["status"])
+        self.assertEqual(rev, last["from"])
+        self.assertLess(patch["rev"], last["rev"])
+        self.assertEqual({"metric", "chart", "slider"}, {n["t"] for n in last["set"].values()})
 
     # -- who is told what
 

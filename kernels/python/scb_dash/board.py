@@ -31,6 +31,7 @@ class Board:
         self.downloads = {}
         self.rev = 0
         self.flat = {"": (None, [])}
+        self.begin_run()
         self.tree = []
         self.status = "ok"
         self.error = None
@@ -154,15 +155,21 @@ class Board:
 
     last_notes = ()
 
+    def begin_run(self):
+        """From here on patches begin with the tree as it is now."""
+        self._before, self._named = (self.rev, self.flat), wire.Named()
+
     def advance(self, status, seq=None):
-        """The next revision: the patch to it from the last one."""
+        """The next revision: the patch to it from the tree that the run began with, which fits those
+        between as well."""
         tree, notes = self.build()
-        patch, flat = wire.difference(self.flat, tree)
-        before = self.rev
+        since, before = self._before
+        patch, flat = wire.difference(before, tree, self._named)
+        self._named.add(patch)
         self.rev += 1
         self.flat, self.tree, self.status, self.last_notes = flat, tree, status, notes
-        head = {"v": wire.VERSION, "id": self.id, "from": before, "rev": self.rev, "status": status, "ms": self.ms,
-                "ran": self.ran, "title": self.title(), "notes": notes}
+        head = {"v": wire.VERSION, "id": self.id, "from": since, "rev": self.rev, "status": status, "ms": self.ms,
+                "ran": self.ran[:], "title": self.title(), "notes": notes}
         if seq is not None:
             head["seq"] = seq
         return {**head, **patch}

@@ -323,6 +323,7 @@ class Engine(Copies, Running):
                     self._at = i
                     old = record
                     rewound = plan.restores.get(i, {})
+                    steps.before_unit(old.cost if old is not None else 0)
                     new = self._run(i, unit, plan, now, state, drawn, rewound, fresh)
                     self._compare(old, new, names, now)
                     ids |= new.changed | (old.changed if old is not None else set()) | set(self._rewound)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 
 from . import api, board, caches, controls, engine, errors, pictures, tables, text, wire
@@ -94,8 +95,8 @@ class Service:
             one.given_title = wire.text(title, 200)
         self._size(one, request.get("px"))
         one.plain = request.get("plain") is True
-        steps = Steps(one, self._tree_step)
-        printed = one.engine.load(code, steps)
+        with Steps(one, self._tree_step) as steps:
+            printed = one.engine.load(code, steps)
         self._finish(one, None)
         self._show(wire.MIME_TREE, one.whole())
         self._tell(one, printed)
@@ -151,7 +152,9 @@ class Service:
         def step(_):
             self._show(wire.MIME_PATCH, one.advance("running", seq))
 
-        printed = one.engine.event(cause, Steps(one, step))
+        one.begin_run()
+        with Steps(one, step) as steps:
+            printed = one.engine.event(cause, steps)
         self._show(wire.MIME_PATCH, self._finish(one, seq))
         self._tell(one, printed)
         one.engine.raise_interrupt()
@@ -302,15 +305,51 @@ class Service:
 
 
 class Steps:
-    """Says what is ready while a run lasts, not too often."""
+    """Says what is ready while a run lasts, not too often: after a unit, before one that took long last
+    time, and, from a thread of its own, while one takes long."""
 
     def __init__(self, one, show):
         self._one, self._show = one, show
         self._last, self._left = time.monotonic(), STEPS_MAX
+        self._lock = threading.Lock()
+        self._news = False  # a unit has run since
+        self._ended = threading.Event()
+        self._thread = None
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # no process is left
+            self._thread = None
+        return self
+
+    def __exit__(self, *error):
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self):
+        while not self._ended.wait(STEP_AFTER_S):
+            try:
+                self._step(STEP_AFTER_S)
+            except Exception:  # the run's own end says all
+                return
+
+    def before_unit(self, cost):
+        if cost >= STEP_AFTER_S:
+            self._step(0)
 
     def after_unit(self):
-        now = time.monotonic()
-        if self._left and now - self._last >= STEP_AFTER_S:
-            self._show(self._one)
-            self._left -= 1
-            self._last = time.monotonic()
+        self._news = True
+        self._step(STEP_AFTER_S)
+
+    def _step(self, after_s):
+        if not self._news or time.monotonic() - self._last < after_s:
+            return
+        with self._lock:
+            if self._left and self._news and not self._ended.is_set():
+                self._news = False
+                self._show(self._one)
+                self._left -= 1
+                self._last = time.monotonic()

@@ -105,12 +105,26 @@ def by_id(nodes, out=None):
     return out
 
 
-def difference(old, new):
+class Named:
+    """What the patches since a tree have named: those that follow name it again, so that each of them
+    fits that tree and all between."""
+
+    def __init__(self):
+        self.set, self.order, self.gone = set(), set(), set()
+
+    def add(self, patch):
+        self.set.update(patch["set"])
+        self.order.update(patch.get("order", ()))
+        self.gone.update(patch.get("del", ()))
+
+
+def difference(old, new, named=None):
     """What makes the tree of `old` (flatten()) that of `new`: set, order, del.
 
     A holder that is new comes whole, with its children; one that changed comes without `of`, which
     the App keeps."""
     before, after = old, flatten(new)
+    named = named or Named()
     nodes = by_id(new)
     changed, order = {}, {}
     inside = set()  # of holders that come whole
@@ -119,17 +133,17 @@ def difference(old, new):
             if children:
                 inside.update(children)
             continue
-        if key and key not in before:
+        if key and (key not in before or key in named.gone):
             changed[key] = nodes[key]
             if children:
                 inside.update(children)
             continue
-        if key and before[key][0] != own:
+        if key and (before[key][0] != own or key in named.set):
             node = nodes[key]
             changed[key] = {k: v for k, v in node.items() if k != "of"} if children is not None else node
-        if children is not None and before[key][1] != children:
+        if children is not None and (before[key][1] != children or key in named.order):
             order[key] = children
-    gone = [key for key in before if key and key not in after]
+    gone = [key for key in [*before, *((named.set | named.gone) - before.keys())] if key and key not in after]
     patch = {"set": changed}
     if order:
         patch["order"] = order
