@@ -1,14 +1,19 @@
 /* fd.c: see fd.h. */
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/str.h"
 
 #ifndef SYS_openat2
 #define SYS_openat2 437
@@ -74,9 +79,28 @@ int fd_set_cloexec(int fd, bool on)
 	return set_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
 }
 
+/* A container may have a million numbers: those in use are few. False: they are listed nowhere. */
+static bool close_listed(int low)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	bool again = dir != NULL;
+	if (!dir)
+		return false;
+	for (; again; rewinddir(dir)) { /* a listing may skip what follows one that is closed */
+		uint64_t fd;
+		again = false;
+		for (struct dirent *e; (e = readdir(dir));)
+			if (str_to_u64(e->d_name, INT_MAX, &fd) == 0 && (int)fd >= low &&
+				(int)fd != dirfd(dir))
+				again |= close((int)fd) == 0;
+	}
+	(void)closedir(dir);
+	return true;
+}
+
 int fd_close_from(int low)
 {
-	if (syscall(SYS_close_range, (unsigned)low, ~0U, 0U) == 0)
+	if (syscall(SYS_close_range, (unsigned)low, ~0U, 0U) == 0 || close_listed(low))
 		return 0;
 	long max = sysconf(_SC_OPEN_MAX);
 	for (int fd = low; fd < (max > 0 ? max : 1024); fd++)
