@@ -19,9 +19,23 @@ struct control {
 	json_t *leftovers;
 };
 
+/* A broker whose last sandbox is being removed, which may take an engine long, is not unused while
+ * somebody waits to hear of it. */
+static void wait_for(struct control *c, struct front *f)
+{
+	c->front = f;
+	f->control = c;
+	f->all->n_waiting++;
+}
+
 void front_control_forget(struct control *c)
 {
+	struct fronts *a = c->front->all;
+	c->front->control = NULL;
 	c->front = NULL;
+	a->n_waiting--;
+	if (a->config.changed)
+		a->config.changed(a->config.user);
 }
 
 static void answer(struct front *f, json_t *o)
@@ -79,9 +93,9 @@ static void do_list(struct front *f, const char *principal)
 static void closing_done(struct control *c)
 {
 	if (c->front) {
-		c->front->control = NULL;
 		answer(c->front,
 			json_pack("{s:i,s:O}", "closed", (int)c->asked, "leftovers", c->leftovers));
+		front_control_forget(c);
 	}
 	json_decref(c->leftovers);
 	free(c);
@@ -116,13 +130,12 @@ static void do_close(struct front *f, const char *handle, const char *principal)
 {
 	struct control *c = xcalloc(1, sizeof(*c));
 	c->leftovers = json_array();
-	c->front = f;
 	c->waiting = 1; /* this function's own */
-	f->control = c;
+	wait_for(c, f);
 	struct closing closing = {c, handle};
 	(void)sessions_each(f->all->config.sessions, principal, close_one, &closing);
 	if (handle && !c->asked) {
-		f->control = NULL;
+		front_control_forget(c);
 		json_decref(c->leftovers);
 		free(c);
 		answer_error(f, ERR_NO_SUCH_SESSION,

@@ -37,7 +37,8 @@ struct fronts_config {
 
 /* Owns the listening socket. */
 struct fronts *fronts_new(const struct fronts_config *c, int listen_fd);
-/* Fronts that carry a host's messages, and commands. Control connections don't count. */
+/* Fronts that carry a host's messages, and commands. Control connections count while sessions are
+ * closed for them. */
 unsigned fronts_count(const struct fronts *f);
 /* The policy has changed: all are asked for secrets once more. */
 void fronts_secrets_reload(struct fronts *f);
