@@ -230,8 +230,9 @@ class Place:
             found += [os.path.join(where, d) for d in dirs if any(i in d for i in ids)]
         with open("/proc/self/mountinfo") as f:
             found += ["mount " + line.split()[4] for line in f if any(i in line for i in ids)]
-        if PROVIDER == "docker":
-            found += ["container " + name for name in containers()]
+        if PROVIDER == "docker":  # labelled with the runtime directory of its broker
+            of = containers("--format", '{{.Names}}={{.Label "dev.scb.broker"}}')
+            found += ["container " + name for name in of if name.split("=")[1].startswith(self.top)]
         for entry in os.listdir("/proc"):
             if entry.isdigit() and int(entry) != os.getpid() and any(i in command_line(entry) for i in ids):
                 found.append(f"process {entry}: {command_line(entry)}")
