@@ -16,6 +16,7 @@
  * of the same uid could open, and so speak in the agent's place. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -295,6 +296,14 @@ static void explain(struct box *b, json_t *state, struct err *why)
 			"the sandbox ran out of memory and was ended as a whole (the engine says "
 			"OOMKilled, exit status %d)",
 			(int)code);
+	else if (code == 128 + SIGKILL && !text[0] && !b->engine_was_away)
+		(void)err_set(why, ERR_SANDBOX_LOST, ECHILD,
+			"the sandbox's container was killed (status %d), and the engine does not "
+			"say by whom; so it ends%s when the memory does not suffice",
+			(int)code,
+			strcmp(b->base.caps.isolation_level, "container+gvisor") == 0
+				? " with gVisor, as a whole,"
+				: "");
 	else
 		(void)err_set(why, ERR_SANDBOX_LOST, ECHILD,
 			"the sandbox's container ended with status %d%s%s%s", (int)code,

@@ -156,7 +156,9 @@ bool box_until(uv_loop_t *loop, const bool *flag, uint64_t timeout_us)
 
 static bool wait_ready(struct box *b, uint64_t start)
 {
-	for (uint64_t end = start + box_patience(HELLO_US);
+	/* An engine says itself how long it may take. */
+	uint64_t limit_us = b->sandbox->hello_ms ? b->sandbox->hello_ms * USEC_PER_MSEC : HELLO_US;
+	for (uint64_t end = start + box_patience(limit_us);
 		!b->ready && !b->lost && clock_monotonic_us() < end;)
 		(void)uv_run(b->loop, UV_RUN_ONCE);
 	b->hello_us = clock_monotonic_us() - start;

@@ -169,8 +169,21 @@ static void forbidden_calls(void)
 	refused("setuid-0", syscall(SYS_setresuid, 0, 0, 0));
 	refused("setgid-0", syscall(SYS_setresgid, 0, 0, 0));
 	refused("setgroups", syscall(SYS_setgroups, 0, 0));
-	refused("mknod-block", mknod("/tmp/disk", S_IFBLK | 0600, 0x0800));
-	refused("mknod-mem", mknod("/tmp/mem", S_IFCHR | 0600, 0x0101));
+}
+
+/* gVisor lets everybody make the names of devices (release 20221219); it has no device for them. */
+static void devices(bool gvisor)
+{
+	static const struct {
+		const char *name, *path;
+		mode_t mode;
+		dev_t device;
+	} all[] = {{"mknod-block", "/tmp/disk", S_IFBLK | 0600, 0x0800},
+		{"mknod-mem", "/tmp/mem", S_IFCHR | 0600, 0x0101}};
+	for (size_t i = 0; i < COUNT(all); i++) {
+		int r = mknod(all[i].path, all[i].mode, all[i].device);
+		refused(all[i].name, gvisor && r == 0 ? open(all[i].path, O_RDWR) : r);
+	}
 }
 
 static void terminals(void)
@@ -215,10 +228,10 @@ static void i386_call(void)
 
 void group_calls(const char *argument)
 {
-	(void)argument;
 	sockets();
 	namespaces();
 	forbidden_calls();
+	devices(strcmp(argument, "gvisor") == 0);
 	terminals();
 #if defined(__x86_64__)
 	killed("x32", x32_call);
@@ -360,7 +373,8 @@ static void write_refused(const char *path)
 
 void group_host(const char *argument)
 {
-	(void)argument;
+	/* Everybody may open gVisor's: it is no device of the host, and mounting is refused. */
+	bool gvisor = strcmp(argument, "gvisor") == 0;
 	static const char *const files[] = {"/proc/sys/kernel/core_pattern",
 		"/proc/sys/kernel/modprobe", "/proc/sys/kernel/hotplug", "/proc/sys/kernel/sysrq",
 		"/proc/sys/kernel/pid_max", "/proc/sys/kernel/panic",
@@ -376,7 +390,8 @@ void group_host(const char *argument)
 		"/sys/kernel/uevent_helper", "/sys/kernel/mm/transparent_hugepage/enabled",
 		"/etc/passwd", "/etc/shadow", "/etc/ld.so.preload", "/usr/bin/env", "/bin/sh"};
 	for (size_t i = 0; i < COUNT(files); i++)
-		write_refused(files[i]);
+		if (!gvisor || strcmp(files[i], "/dev/fuse") != 0)
+			write_refused(files[i]);
 	int fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
 	refused("read-kcore", fd);
 	fd = open("/proc/self/exe", O_WRONLY | O_CLOEXEC);
