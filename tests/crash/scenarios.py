@@ -155,7 +155,7 @@ def files(run):
     run.tool("files", action="mkdir", path="d", **f)
     run.tool("files", action="move", path="a.txt", target="d/b.txt", **f)
     r = run.tool("files", action="read", path="d/b.txt", **f)
-    assert r.data["text"] == "gamma\nbeta\nbeta\n", str(r)
+    assert not r.is_error and r.data["text"] == "gamma\nbeta\nbeta\n", str(r)
     run.tool("files", action="write", path="gone.txt", content="x", **f)
     r = run.tool("files", action="delete", path="gone.txt", **f)
     assert not r.is_error, str(r)

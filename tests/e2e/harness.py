@@ -196,8 +196,7 @@ class Place:
                 os.kill(self.broker(state) or pid, signal.SIGTERM)
             except ProcessLookupError:
                 pass
-            # 76: it was ending already, which may take an engine a while, and answers nobody any more.
-            if done.returncode not in (0, 76) or not until(lambda: not alive(pid), 30 if PROVIDER == "docker" else 5):
+            if done.returncode != 0 or not until(lambda: not alive(pid), 30 if PROVIDER == "docker" else 5):
                 raise AssertionError(f"the broker {pid} of {state} does not end: {done}")
 
     def scb(self, *arguments, timeout=60, **env):

@@ -207,6 +207,14 @@ class Hostile(unittest.TestCase):
         """an answer that says two things"""
         self.hostile(TWICE, "is no Docker Engine")
 
+    def test_too_old(self):
+        """an engine whose API ends before what is used here"""
+        old = {**VERSION, "Version": "19.03.15", "ApiVersion": "1.40"}
+        self.engine = Engine(self.place, **{"/version": answer(old)})
+        r = self.refused()
+        self.assertTrue(r.is_error, r.text)
+        self.assertIn("Docker 19.03.15 is too old: its API ends before 1.41; install Docker 20.10 or later", r.text)
+
     def test_hangs_later(self):
         """an engine that makes no container for long; its caller can go"""
         late = threading.Event()
