@@ -170,7 +170,7 @@ static void exits_with(const char *agent, const char *expect, const char *name)
 	box_init(&b, &host);
 	b.spec.agent_path = agent;
 	bool told = box_create(&b, host.provider, &err) == 0 &&
-		    box_until(b.loop, &b.exited, box_patience(10 * USEC_PER_SEC));
+		    box_until(b.loop, &b.exited, box_patience(30 * USEC_PER_SEC));
 	const char *said = told ? b.why.text : err.text;
 	tap_ok(strstr(said, expect) != NULL, "%s: says so", name);
 	tap_note("%s", said);
@@ -210,7 +210,7 @@ static void test_bad_spec(void)
 static bool prints(struct box *b, const char *text, const char *expect)
 {
 	struct box_result r;
-	bool ok = box_run(b, text, 30 * USEC_PER_SEC, &r) && strstr(r.out, expect);
+	bool ok = box_run(b, text, 60 * USEC_PER_SEC, &r) && strstr(r.out, expect);
 	if (!ok)
 		tap_note("`%s`: wanted \"%s\", got reason %d exit %d signal %d: %.300s%s", text,
 			expect, (int)r.reason, r.exit_code, r.signal, r.out, r.text);

@@ -294,8 +294,9 @@ static void all_groups(void)
 			.name = "bytes", .timeout_us = 60 * USEC_PER_SEC, .may_be_killed = true},
 		"");
 	group_if(inodes, c.inodes,
-		&(struct group){
-			.name = "inodes", .timeout_us = 120 * USEC_PER_SEC, .may_be_killed = true},
+		&(struct group){.name = "inodes",
+			.timeout_us = (gvisor ? 20 : 120) * USEC_PER_SEC,
+			.may_be_killed = true},
 		"");
 	group_if(memory, gvisor ? "the whole sandbox ends (contract: lost by memory)" : c.memory,
 		&(struct group){.name = "memory", .storm = true, .pids = 3500, .memory = 128 * MIB},
