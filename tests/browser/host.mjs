@@ -20,6 +20,8 @@ i.title='App';i.style='border:0;width:100%;height:100vh;display:block';i.setAttr
 addEventListener('message',e=>{if(e.source===parent&&e.origin===H){if(e.data?.method==='ui/notifications/sandbox-resource-ready'){const d=i.contentDocument;d.open();d.write(e.data.params.html);d.close();}else i.contentWindow.postMessage(e.data,'*');}else if(e.source===i.contentWindow)parent.postMessage(e.data,H);});
 parent.postMessage({jsonrpc:'2.0',method:'ui/notifications/sandbox-proxy-ready',params:{}},H);</script>`;
 
+/** How long a step may take where many share the processors. */
+const PATIENCE_MS = 120_000;
 const CAPS = {
 	openLinks: {}, downloadFile: {}, serverTools: {}, serverResources: {}, logging: {}, message: { text: {} }, updateModelContext: { text: {} },
 };
@@ -28,9 +30,18 @@ const listen = (answer) => new Promise((resolve) => {
 	const s = http.createServer(answer).listen(0, '127.0.0.1', () => resolve([s, `http://127.0.0.1:${s.address().port}/`]));
 });
 
+// zod's messages in fifty languages, which every page would have to read.
+const oneLanguage = {
+	name: 'one-language',
+	setup(b) {
+		b.onResolve({ filter: /locales\/index\.js$/ }, () => ({ path: 'locales', namespace: 'none' }));
+		b.onLoad({ filter: /.*/, namespace: 'none' }, () => ({ contents: 'export {}' }));
+	},
+};
+
 export async function startHost({ html, build, esbuild }) {
 	const bundle = (await esbuild.build({
-		entryPoints: [join(build, 'hostpage.mjs')], bundle: true, write: false, format: 'iife', platform: 'browser', logLevel: 'error',
+		entryPoints: [join(build, 'hostpage.mjs')], bundle: true, minify: true, write: false, format: 'iife', platform: 'browser', logLevel: 'error', plugins: [oneLanguage],
 	})).outputFiles[0].text;
 	const [a, hostUrl] = await listen((q, s) => {
 		s.setHeader('content-type', q.url === '/b.js' ? 'text/javascript' : 'text/html');
@@ -41,13 +52,13 @@ export async function startHost({ html, build, esbuild }) {
 		s.setHeader('content-security-policy', CSP);
 		s.end(SANDBOX);
 	});
-	const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-	const browser = await chromium.launch({ executablePath: chromiumPath(), args: [...args, '--force-color-profile=srgb', '--font-render-hinting=none'] });
+	const browser = await launch();
 	return {
 		browser,
 		/** A page with one App in it. `answer(params)` answers its tools/call. */
 		async open({ answer, read, width = 760, height = 1000, theme = 'light', ctx = {}, caps = CAPS, dpr = 1, page: given }) {
 			const page = given ?? (await (await browser.newContext({ viewport: { width, height }, deviceScaleFactor: dpr })).newPage());
+			page.setDefaultTimeout(PATIENCE_MS);
 			const errors = [];
 			const calls = [];
 			if (!given) {
@@ -86,7 +97,12 @@ export async function startHost({ html, build, esbuild }) {
 	};
 }
 
+/** Chromium without the browser around it, where there is one: the same engine, and a page costs it a third. */
 export const chromiumPath = () =>
-	[process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => p && existsSync(p));
+	[process.env.CHROMIUM, '/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => p && existsSync(p));
+export function launch() {
+	const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
+	return chromium.launch({ executablePath: chromiumPath(), args: [...args, '--force-color-profile=srgb', '--font-render-hinting=none'] });
+}
 export const load = (path) => JSON.parse(readFileSync(path, 'utf8'));
 export const from = (folder) => createRequire(join(folder, 'package.json'));

@@ -18,9 +18,9 @@ const say = (ok, name, why = '') => {
 const tsc = spawnSync(process.execPath, [join(build, 'node_modules/typescript/bin/tsc'), '-p', join(ui, 'tsconfig.json')], { encoding: 'utf8' });
 say(tsc.status === 0, 'types', tsc.status ? tsc.stdout + tsc.stderr : '');
 
-// Size: the build fails at 150,000 bytes; this is the aim.
+// Size: the build fails at 150,000 bytes; the aim is 120,000. What has been won is not lost again.
 const bytes = readFileSync(htmlPath).length;
-say(bytes <= 150_000 && !/https?:\/\/(?!www\.w3\.org)[a-z]/i.test(readFileSync(htmlPath, 'utf8').replace(/https\?:/g, '')), `one file of ${bytes} bytes that names no address`);
+say(bytes <= 136_000 && !/https?:\/\/(?!www\.w3\.org)[a-z]/i.test(readFileSync(htmlPath, 'utf8').replace(/https\?:/g, '')), `one file of ${bytes} bytes that names no address`);
 
 // Pure modules.
 const unit = join(build, 'unit.mjs');
@@ -35,7 +35,8 @@ lines.forEach((line, i) => {
 if (!lines.some((l) => /^ok/.test(l))) say(false, 'unit tests run', run.stdout + run.stderr);
 
 // The App in Chromium: one browser, several cases at a time, each in pages of its own.
-const AT_ONCE = Math.max(1, Math.min(4, Number(process.env.JOBS) || availableParallelism()));
+// Half of them wait for a kernel.
+const AT_ONCE = Math.max(1, Math.min(6, Number(process.env.JOBS) || Math.ceil(availableParallelism() * 1.5)));
 const html = readFileSync(htmlPath, 'utf8');
 const host = await startHost({ html, build, esbuild });
 const waiting = [];

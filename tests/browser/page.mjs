@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createHash } from 'node:crypto';
-import { chromium } from 'playwright-core';
-import { chromiumPath } from './host.mjs';
+import { launch } from './host.mjs';
+import { findings } from './looks.mjs';
 import { until } from './protocol.mjs';
 
 const [build, examples] = process.argv.slice(2);
 const scb = process.env.SCB;
-const LONG = 60_000;
+const LONG = 120_000;
 const shots = join(build, 'shots');
 const axePath = join(dirname(fileURLToPath(import.meta.url)), 'node_modules/axe-core/axe.min.js');
 mkdirSync(shots, { recursive: true });
@@ -47,8 +47,7 @@ async function tool(name, args) {
 
 // ---- the browser
 
-const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-const browser = await chromium.launch({ executablePath: chromiumPath(), args: [...args, '--force-color-profile=srgb', '--font-render-hinting=none'] });
+const browser = await launch();
 
 async function open({ width = 1440, height = 1000, dark = false, url = address } = {}) {
 	const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', locale: 'en-GB', timezoneId: 'UTC', acceptDownloads: true });
@@ -65,11 +64,7 @@ async function open({ width = 1440, height = 1000, dark = false, url = address }
 async function appOf(page) {
 	return until('the App', () => page.frames().find((f) => f.parentFrame()?.url().endsWith('/sandbox')), LONG);
 }
-async function axe(page) {
-	await page.evaluate(readFileSync(axePath, 'utf8'));
-	const found = await page.evaluate(() => window.axe.run({ exclude: [['iframe.app']] }, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
-	return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} (${n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ''})`).join(' ‖ ')}`);
-}
+const axe = (page) => findings(page, axePath, { exclude: [['iframe.app']] });
 const keep = (page, name) => page.screenshot({ path: join(shots, `page-${name}.png`), fullPage: true });
 const section = (page, name) => page.locator('section.panel', { has: page.getByRole('heading', { name, exact: true }) });
 const close = (page) => page.context().close();
@@ -82,6 +77,7 @@ const cases = {
 	'without the token: a plain page; with it: the page, and no token in the address': async () => {
 		const context = await browser.newContext();
 		const page = await context.newPage();
+		page.setDefaultTimeout(LONG);
 		assert.equal((await page.goto(base)).status(), 401);
 		assert.match(await page.textContent('main'), /http-url/);
 		// A link on another site: what it opens comes with the cookie all the same.
