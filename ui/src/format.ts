@@ -141,6 +141,10 @@ export function toMs(v: Cell, unit?: string): number | null {
 /** The zone in which a time is shown: the host's for aware times, none for wall-clock times. */
 export const zoneOf = (tz: string | null | undefined): string => (tz ? hostZone() : 'UTC');
 
+/** How the host's zone is called at a moment: CET in winter, CEST in summer. */
+export const zoneName = (ms: number): string =>
+	dateFormat({ timeZone: hostZone(), timeZoneName: 'short' }).formatToParts(Math.max(-LIMIT, Math.min(LIMIT, ms))).find((p) => p.type === 'timeZoneName')?.value ?? hostZone();
+
 const LIMIT = 8.64e15;
 const day = 86400000;
 

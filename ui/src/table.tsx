@@ -55,13 +55,18 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	const [said, setSaid] = useState('');
 	const [saved, setSaved] = useState<Saved | null>(null);
 	const timer = useRef(0);
+	/** What is asked for is not yet to be seen. */
+	const ahead = useRef(false);
 	const size = base.h ? Math.max(3, Math.floor((Number(base.h) - 120) / 33)) : fullscreen ? 25 : 12;
 
-	const ask = (q: Query, from: number) =>
-		app.session.fetchNode({
-			type: 'table', id, at: Math.floor(from / FETCH) * FETCH, n: Math.max(FETCH, size), sort: q.sort, filter: q.filter, search: q.search,
+	// The page before comes with it, and those after it.
+	const ask = (q: Query, from: number, early = false) => {
+		ahead.current = early;
+		return app.session.fetchNode({
+			type: 'table', id, at: Math.max(0, from - size), n: Math.max(FETCH, 4 * size), sort: q.sort, filter: q.filter, search: q.search,
 			...(q.cols ? { cols: Array.from({ length: Math.min(MAX_COLS, (node.ncols ?? 0) - q.cols) }, (_, i) => `c${q.cols! + i}`) } : {}),
 		});
+	};
 	const change = (q: Partial<Query>) => {
 		const next = { ...query, ...q };
 		setQuery(next);
@@ -85,9 +90,11 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	}, [base]);
 
 	const go = (to: number) => {
-		const next = Math.max(0, Math.min(to, Math.max(0, rows - 1)));
+		const next = Math.max(0, Math.min(to, rows - 1));
+		const lacks = (a: number, b: number) => Math.max(0, a) < page.at || Math.min(b, rows) > page.at + have;
 		setAt(next);
-		if (next < page.at || Math.min(next + size, rows) > page.at + have) ask(query, Math.max(0, next));
+		if (lacks(next, next + size)) ask(query, next);
+		else if (!loading && lacks(next - size, next + 2 * size)) ask(query, next, true);
 	};
 	const sortBy = (c: Col, more: boolean) => {
 		const k = key(c);
@@ -120,10 +127,10 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	const name = base.title || 'Table';
 	const waiting = loading && !lines.length && rows > 0;
 	return (
-		<section class={`table${loading ? ' loading' : ''}`} aria-label={name}
+		<section class={`table${loading && !ahead.current ? ' loading' : ''}`} aria-label={name}
 			onKeyDown={(e) => {
 				if ((e.target as Element).closest('input, select, textarea, .panel')) return;
-				if (e.key === 'PageDown') go(from + size);
+				if (e.key === 'PageDown') go(from + size < rows ? from + size : from);
 				else if (e.key === 'PageUp') go(Math.max(0, from - size));
 				else if (e.key === 'c' && (e.ctrlKey || e.metaKey) && !String(getSelection() ?? '')) copy();
 				else return;

@@ -4,7 +4,7 @@
 import { num } from '../format';
 import { Scale, thin, Tick } from '../scale';
 import { Chart } from '../wire';
-import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, frame, label, labels, nameRoom, nothing, Row, shownSeries, textWidth, upright, valueAxis, View, xText } from './model';
+import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, FONT, frame, label, labels, nameRoom, nothing, Row, shownSeries, textWidth, upright, valueAxis, View, xText } from './model';
 import { gap } from './lines';
 
 interface Seg {
@@ -52,7 +52,7 @@ export function drawBars(chart: Chart, view: View): Drawn {
 	const across = view.w - 60;
 	const horizontal = chart.horizontal ?? (cat && names.length <= 40 && names.length > 1 && widest + 8 > across / names.length && names.length * 17 <= view.h - 30);
 	const yLabel = label(horizontal ? chart.x?.label : chart.y?.label);
-	const xLabel = label(horizontal ? chart.y?.label : chart.x?.label);
+	let xLabel = label(horizontal ? chart.y?.label : chart.x?.label);
 	const axis = { ...chart.y, log: chart.y?.log && !stack };
 
 	let f, value, along: { scale: Scale; ticks: Tick[] };
@@ -63,7 +63,7 @@ export function drawBars(chart: Chart, view: View): Drawn {
 		value = valueAxis(ends, axis, f.l, f.l + f.w, true, false);
 		along = { scale: alongAxis(xr, { t: 'num' }, f.t, f.t + f.h).scale, ticks: catTicks };
 	} else {
-		({ f, y: value } = upright(view, chart, xr, ends, true, axis));
+		({ f, y: value, xLabel } = upright(view, chart, xr, ends, true, axis));
 		along = cat ? { scale: alongAxis(xr, { t: 'num' }, f.l, f.l + f.w).scale, ticks: catTicks } : alongAxis(xr, chart.x, f.l, f.l + f.w);
 	}
 	const base = value.scale.log ? value.scale(value.scale.lo) : value.scale(0);
@@ -102,7 +102,10 @@ export function drawBars(chart: Chart, view: View): Drawn {
 	const fit = (ticks: Tick[]) =>
 		cat && !horizontal
 			? thin(fitLabels(ticks, f.w / Math.max(1, names.length)), (t) => along.scale(t.v), (t) => textWidth(t.text), 4).map((t) => ({ at: along.scale(t.v), text: t.text }))
-			: drawTicks(ticks, along.scale, horizontal);
+			: cat
+				// Each bar has its name as long as the lines do not touch.
+				? thin(ticks, (t) => along.scale(t.v), () => FONT, 1).map((t) => ({ at: along.scale(t.v), text: t.text }))
+				: drawTicks(ticks, along.scale, horizontal);
 	const zero = value.scale.lo < 0 && !value.scale.log ? base : undefined;
 	const valueDrawn = { ticks: drawTicks(value.ticks, value.scale, !horizontal), label: horizontal ? xLabel : yLabel, grid: true, zero };
 	const alongDrawn = { ticks: fit(along.ticks), label: horizontal ? yLabel : xLabel, grid: false };

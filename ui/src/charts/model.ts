@@ -2,7 +2,7 @@
 // hands back what it drew (chart.tsx shows it, moves the cursor over it and describes it).
 
 import type { VNode } from 'preact';
-import { num, timeText, zoneOf } from '../format';
+import { num, timeText, zoneName, zoneOf } from '../format';
 import { linear, linearTicks, logarithmic, logTicks, niceRange, Scale, thin, Tick, timeTicks } from '../scale';
 import { Axis, Cell, Chart, Fmt, Vec } from '../wire';
 
@@ -198,7 +198,7 @@ export function frame(view: View, left: string[], options: { xLabel?: string; yL
  * plot's height, which does not depend on the width.
  */
 export function upright(view: View, chart: Chart, along: [number, number], range: [number, number], zero: boolean, axis: Axis | undefined = chart.y) {
-	const xLabel = label(chart.x?.label);
+	const xLabel = alongLabel(chart.x, along);
 	const yLabel = label(chart.y?.label);
 	const sub = chart.x?.t === 'time' && alongAxis(along, chart.x, 0, view.w - 50).ticks.some((t) => t.sub);
 	const rough = frame(view, [], { xLabel, yLabel, sub });
@@ -208,6 +208,14 @@ export function upright(view: View, chart: Chart, along: [number, number], range
 
 export const xText = (v: number, axis: Axis | undefined, gran?: number): string =>
 	axis?.t === 'time' ? timeText(v, axis.tz, gran, true) : num(v, axis?.fmt, 'full');
+
+/** An axis' label; of times that belong to a zone also the zone whose clock they are shown by. */
+function alongLabel(axis: Axis | undefined, [from, to]: [number, number]): string | undefined {
+	const said = label(axis?.label);
+	if (axis?.t !== 'time' || !axis.tz) return said;
+	const zones = [...new Set([from, to].map(zoneName))].join('/');
+	return said ? `${said} (${zones})` : zones;
+}
 
 export const label = (s: unknown): string | undefined => (typeof s === 'string' && s ? s.slice(0, 120) : undefined);
 
