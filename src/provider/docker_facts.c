@@ -133,7 +133,8 @@ static int read_info(json_t *o, struct docker_facts *f, struct err *err)
 	f->memory = json_is_true(json_object_get(o, "MemoryLimit"));
 	f->pids = json_is_true(json_object_get(o, "PidsLimit"));
 	f->cpu = json_is_true(json_object_get(o, "CpuCfsQuota"));
-	bool rootless = list_has(security, "name=rootless");
+	bool rootless = list_has(security, "name=rootless") ||
+			json_is_true(json_object_get(o, "Rootless")); /* Podman's word */
 	f->small_ids = rootless || list_has(security, "name=userns");
 	/* Podman says that it has them, warns its log, and starts containers without. */
 	if (rootless && f->cgroup == 1)
