@@ -111,9 +111,14 @@ class Orphans(unittest.TestCase):
         client.close()
         self.assertTrue(until(lambda: not containers() and not of_containers(), 60, 0.2), (containers(), of_containers()))
 
+    def test_failed_runc(self):
+        """a start that runc fails: the engine's reason; no container, no shim"""
+        register(broken={"path": shutil.which("runc"), "runtimeArgs": ["--no-such-option"]})
+        self.failed("broken", "refused to start the sandbox's container")
+
     @unittest.skipUnless(shutil.which("runsc"), "runsc is not installed")
     def test_failed_runsc(self):
-        """a start that runsc fails (no such platform): the reason; no container, no shim, no gofer, no sandbox process"""
+        """a start that runsc fails (no such platform): the same, and no gofer, no sandbox process"""
         register(runsc={"path": shutil.which("runsc"), "runtimeArgs": ["--network=none", "--platform=none"]})
         self.failed("runsc", "refused to start the sandbox's container")
 
