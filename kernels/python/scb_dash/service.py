@@ -1,5 +1,6 @@
 """Requests from the broker, and what answers them (docs/dashboard.md, "Requests")."""
 
+import _thread
 import json
 import os
 import re
@@ -313,24 +314,24 @@ class Steps:
         self._last, self._left = time.monotonic(), STEPS_MAX
         self._lock = threading.Lock()
         self._news = False  # a unit has run since
-        self._ended = threading.Event()
-        self._thread = None
+        self._lasts = threading.Lock()  # held as long as the run lasts
+        self._over = False
 
     def __enter__(self):
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        try:
-            self._thread.start()
+        self._lasts.acquire()
+        try:  # without threading.Thread, which waits for it to begin: most runs end before it would
+            _thread.start_new_thread(self._watch, ())
         except RuntimeError:  # no process is left
-            self._thread = None
+            pass
         return self
 
     def __exit__(self, *error):
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        with self._lock:
+            self._over = True
+        self._lasts.release()
 
     def _watch(self):
-        while not self._ended.wait(STEP_AFTER_S):
+        while not self._lasts.acquire(timeout=STEP_AFTER_S):
             try:
                 self._step(STEP_AFTER_S)
             except Exception:  # the run's own end says all
@@ -348,7 +349,7 @@ class Steps:
         if not self._news or time.monotonic() - self._last < after_s:
             return
         with self._lock:
-            if self._left and self._news and not self._ended.is_set():
+            if self._left and self._news and not self._over:
                 self._news = False
                 self._show(self._one)
                 self._left -= 1
