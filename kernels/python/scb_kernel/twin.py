@@ -3,11 +3,14 @@
 import os
 import sys
 import threading
+import time
 
 from . import paths, reborn, wire
 
 # Names that one note or refusal lists.
 LISTED = 8
+# How often is looked whether threads have ended.
+ENDING = 20
 
 _birth = None
 
@@ -40,8 +43,11 @@ def _threads():
 
 def _check_threads():
     names = _threads()
-    if not names:
-        return
+    for _ in range(ENDING):
+        if not names:
+            return
+        time.sleep(0.005)  # one may be ending: that of a dashboard's run, or one that was joined
+        names = _threads()
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     raise Refused(
         f"threads run in it: {', '.join(names[:LISTED])}{more}; end them first (join() them, "
