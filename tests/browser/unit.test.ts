@@ -140,7 +140,9 @@ test('a patch orders, adds, deletes; a holder keeps its children', () => {
 });
 
 test('a patch for another revision or dashboard is refused', () => {
-	assert.equal(applyPatch(tree(), { v: 1, id: 'd-1', from: 2, rev: 4, set: {} }), null);
+	assert.equal(applyPatch(tree(), { v: 1, id: 'd-1', from: 4, rev: 5, set: {} }), null);
+	assert.equal(applyPatch(tree(), { v: 1, id: 'd-1', from: 1, rev: 2, set: {} }), null);
+	assert.ok(applyPatch(tree(), { v: 1, id: 'd-1', from: 2, rev: 4, set: {} }), 'of a run that lasts');
 	assert.equal(applyPatch(tree(), { v: 1, id: 'd-2', from: 3, rev: 4, set: {} }), null);
 });
 

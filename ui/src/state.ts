@@ -52,8 +52,7 @@ export const isPatch = (x: unknown): x is Patch =>
 export function applyPatch(tree: Tree, patch: Patch): Tree | null {
 	if (patch.id !== undefined && patch.id !== tree.id) return null;
 	// One of a run that lasts begins with the tree before the run, and fits those shown since.
-	const last = typeof patch.rev === 'number' ? patch.rev : patch.from;
-	if (typeof patch.from === 'number' && (tree.rev < patch.from || tree.rev > last)) return null;
+	if (typeof patch.from === 'number' && (tree.rev < patch.from || tree.rev > (patch.rev ?? patch.from))) return null;
 	const set = isObject(patch.set) ? patch.set : {};
 	const order = isObject(patch.order) ? patch.order : {};
 	const del = new Set(Array.isArray(patch.del) ? patch.del : []);
