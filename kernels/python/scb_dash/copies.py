@@ -151,7 +151,7 @@ class Copies:
             held = self.snapshots.setdefault(token, [])
             held[:] = [s for s in held if s.uid != unit.uid]
             if self._snapshot_bytes() + size <= SNAPSHOTS_MAX:
-                held.append(Snapshot(unit.uid, name, _copy_of(value), size))
+                held.append(Snapshot(unit.uid, name, _copy_of(value), size, value))
 
     def _snapshot_bytes(self):
         return sum(s.size for held in self.snapshots.values() for s in held)

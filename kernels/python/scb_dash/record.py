@@ -27,5 +27,6 @@ class Record:
 class Snapshot:
     """A copy of an object as it was before a unit changed it."""
 
-    def __init__(self, uid, name, copy, size):
+    def __init__(self, uid, name, copy, size, original):
         self.uid, self.name, self.copy, self.size = uid, name, copy, size
+        self.original = original  # whose id is the token: no other object may get it
