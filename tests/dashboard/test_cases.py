@@ -41,6 +41,11 @@ class PlainValues(unittest.TestCase):
         self.assertEqual([b.metric(n) for n in ("Rows", "Columns", "Missing")], [3, 3, 1])
         self.assertEqual((len(b.nodes("chart")), len(b.nodes("table"))), (1, 1))
 
+    def test_a_last_line_with_a_semicolon(self):
+        for end in (";", " ;  # not this", ";\n"):
+            self.assertEqual([n["t"] for n in Board("import scb\nscb.write('x')\n{'a': 1}" + end).nodes_all()][-1], "md", end)
+        self.assertTrue(Board("import scb\nscb.write('x')\n{'a;': 1}  # ;").nodes("metric"))
+
     def test_a_series_of_numbers(self):
         b = Board(ST + "df = pd.DataFrame({'price': [1.0, 2.0, 3.0, None]})\ndf['price']")
         self.assertEqual(b.nodes("chart")[0]["kind"], "histogram")

@@ -95,8 +95,7 @@ class Running:
         if unit.code.co_flags & 0x80:
             result = self.kernel.run_coroutine(result)
         if unit.shows and result is not None and not isinstance(result, (nodes.Element, nodes.Container)):
-            if not (";" in unit.text and unit.text.rstrip().endswith(";")):
-                values.show(self.board.api, result, _name_of(unit))
+            values.show(self.board.api, result, _name_of(unit))
 
     def _observe(self, record, unit, print_, look, sure, deep, before, watch, state, drawn, failed, segment):
         """What it read, bound and changed."""

@@ -85,7 +85,7 @@ class Script:
                 for inner in statement.body:
                     self._add(inner, blocks, is_last and inner is statement.body[-1])
                 return
-            shows = is_last and isinstance(statement, ast.Expr)
+            shows = is_last and isinstance(statement, ast.Expr) and not self._silenced(statement)
             text, own = self._text(statement)
             self.units.append(
                 Unit(statement, text, statement.lineno, blocks, self.filename, shows, own)
@@ -95,6 +95,11 @@ class Script:
             blocks = self._enter(item, statement, blocks)
         for inner in statement.body:
             self._add(inner, blocks, is_last and inner is statement.body[-1])
+
+    def _silenced(self, last):
+        """Does a `;` follow the last statement? Nothing but blanks and comments can stand there beside it."""
+        rest = [self._lines[last.end_lineno - 1][last.end_col_offset :], *self._lines[last.end_lineno :]]
+        return any(b";" in line.partition(b"#")[0] for line in rest)
 
     def _text(self, statement):
         """(with its decorators, without them). ast.get_source_segment() splits the source each time."""
