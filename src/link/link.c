@@ -157,9 +157,10 @@ static void handle_hello(struct link *l, const struct frame *f)
 	l->state = LINK_READY;
 	memcpy(l->features, hello.features, sizeof(l->features));
 	(void)uv_timer_stop(&l->timer);
-	flush(l); /* what was asked meanwhile */
-	if (!l->lost && l->events.ready)
+	if (l->events.ready)
 		l->events.ready(l->user, &hello);
+	if (!l->lost)
+		flush(l); /* what was asked meanwhile */
 }
 
 /* ---- receiving ---- */

@@ -28,7 +28,8 @@ struct link_hello {
 };
 
 struct link_events {
-	/* Authenticated; streams may be opened (they may be before, too: they wait). */
+	/* Authenticated; streams may be opened (they may be before, too: they wait until this has
+	 * returned). */
 	void (*ready)(void *user, const struct link_hello *hello);
 	/* Once. Every open stream has already had end() with WIRE_GONE and no message. */
 	void (*lost)(void *user, const struct err *why);

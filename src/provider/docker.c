@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
@@ -143,6 +144,7 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	if (r < 0)
 		return r;
 	struct docker_box *b = docker_box_new(loop, spec->id, endpoint, events, user);
+	docker_box_make_anew(b->name);
 	r = prepare(b, spec, f, err);
 	if (r < 0) {
 		docker_box_forget(b);
@@ -154,11 +156,14 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	return 0;
 }
 
-/* Where nobody listens at its socket it has ended: the engine says why, over a link that is over.
- */
+/* Where nobody listens at its socket its agent never came to fetch that, and cannot any more; or it
+ * has ended: then the engine says why, over a link that is over. */
 static int find_link(struct docker_box *b, struct err *err)
 {
 	int r = b->socket_path ? address_connect(b->socket_path, SOCK_STREAM) : 0;
+	if (r < 0 && b->workdir && access(b->workdir, F_OK) == 0)
+		return err_set(err, ERR_SANDBOX_LOST, ESRCH,
+			"the sandbox's container was not up yet when its broker ended");
 	if (!b->socket_path || r < 0) {
 		b->link_over = r < 0;
 		r = make_link(b, err);
@@ -205,9 +210,7 @@ static int connect_to(uv_loop_t *loop, const char *to, const struct sandbox_even
 	r = boot < 0 ? err_set(err, ERR_SANDBOX_LOST, ESTALE, "the machine was started anew")
 		     : find_link(b, err);
 	if (r < 0) {
-		b->destroying = true;
-		b->since_us = clock_monotonic_us();
-		docker_box_remove(b);
+		docker_box_abandon(b);
 		return r;
 	}
 	docker_begin_attach(b);

@@ -87,6 +87,13 @@ void docker_begin_attach(struct docker_box *b)
 	docker_box_ask(b, "POST", path, NULL, DOCKER_CALL_US, on_attached);
 }
 
+static void make(struct docker_box *b);
+
+static void on_make_again(uv_timer_t *t)
+{
+	make(container_of(t, struct docker_box, timer));
+}
+
 /* What an earlier broker asked for, died, and asks for again through this one. */
 static void on_replaced(void *user, struct http_client_answer *a, const struct err *err)
 {
@@ -94,10 +101,12 @@ static void on_replaced(void *user, struct http_client_answer *a, const struct e
 	b->call = NULL;
 	if (b->destroying)
 		docker_box_remove(b);
+	else if (a && (a->status == 404 || a->status == 409)) /* being made, being removed */
+		docker_box_later(b, on_make_again, DOCKER_RETRY_MS);
 	else if (!a || a->status >= 400)
 		failed(b, a, err, "remove the container of an earlier broker");
 	else
-		docker_begin_make(b);
+		make(b);
 }
 
 static void on_created(void *user, struct http_client_answer *a, const struct err *err)
@@ -108,9 +117,8 @@ static void on_created(void *user, struct http_client_answer *a, const struct er
 	if (b->destroying) {
 		b->since_us = clock_monotonic_us(); /* of removing it, not of waiting for this */
 		docker_box_remove(b);
-	} else if (a && a->status == 409 && !b->replaced) {
+	} else if (a && a->status == 409 && clock_monotonic_us() - b->since_us < DOCKER_CALL_US) {
 		_cleanup_free_ char *path = xasprintf("/containers/%s?force=1&v=1", b->name);
-		b->replaced = true;
 		docker_box_ask(b, "DELETE", path, NULL, DOCKER_CALL_US, on_replaced);
 	} else if (!a || a->status != 201) {
 		struct err why = {0};
@@ -125,9 +133,15 @@ static void on_created(void *user, struct http_client_answer *a, const struct er
 	}
 }
 
-void docker_begin_make(struct docker_box *b)
+static void make(struct docker_box *b)
 {
 	_cleanup_free_ char *path = xasprintf("/containers/create?name=%s", b->name);
-	b->step = DOCKER_STEP_CREATE;
 	docker_box_ask(b, "POST", path, b->wish, DOCKER_CALL_US, on_created);
+}
+
+void docker_begin_make(struct docker_box *b)
+{
+	b->step = DOCKER_STEP_CREATE;
+	b->since_us = clock_monotonic_us();
+	make(b);
 }

@@ -106,6 +106,7 @@ void docker_box_let_go(struct docker_box *b)
 void docker_box_free(struct docker_box *b)
 {
 	docker_box_let_go(b);
+	list_remove(&b->abandoned);
 	fd_closep(&b->record.guard_fd);
 	fd_closep(&b->record.shared_fd);
 	free(b->record.path);
@@ -144,6 +145,7 @@ struct docker_box *docker_box_new(uv_loop_t *loop, const char *id, const char *e
 	b->name = docker_name(id);
 	b->endpoint = xstrdup(endpoint);
 	b->record = RECORD_NONE;
+	list_init(&b->abandoned);
 	b->said = BUF_INIT(SAID_MAX);
 	(void)uv_timer_init(loop, &b->timer);
 	return b;
@@ -180,6 +182,27 @@ void docker_box_remove(struct docker_box *b)
 static void on_remove_again(uv_timer_t *t)
 {
 	docker_box_remove(container_of(t, struct docker_box, timer));
+}
+
+static struct list abandoned = LIST_INIT(abandoned);
+
+void docker_box_abandon(struct docker_box *b)
+{
+	b->destroying = true;
+	b->since_us = clock_monotonic_us();
+	docker_box_let_go(b);
+	list_append(&abandoned, &b->abandoned);
+	docker_box_later(b, on_remove_again, 0);
+}
+
+void docker_box_make_anew(const char *name)
+{
+	list_for_each (b, next, &abandoned, struct docker_box, abandoned) {
+		if (strcmp(b->name, name) != 0)
+			continue;
+		docker_box_forget(b);
+		docker_box_free(b);
+	}
 }
 
 /* The engine knows of none; one that it was asked for may still come. */

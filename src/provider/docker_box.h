@@ -48,10 +48,11 @@ struct docker_box {
 	uv_timer_t timer;
 	bool inherited;  /* an earlier broker asked for it */
 	bool unanswered; /* the engine has not said whether it made it */
-	bool found, replaced, told, engine_was_away;
+	bool found, told, engine_was_away;
 	bool link_over, stream_over; /* of the socket; of what is attached */
-	uint64_t since_us;           /* its stream or link has ended, or it is being removed */
+	uint64_t since_us; /* it is being made, its stream or link has ended, it is being removed */
 	bool destroying;
+	struct list abandoned; /* see docker_box_abandon() */
 	void (*done)(void *user, const char *leftovers);
 	void *done_user;
 	char *leftovers;
@@ -75,3 +76,9 @@ void docker_box_free(struct docker_box *b);
 void docker_box_forget(struct docker_box *b);
 /* Removes its container (as long as b->since_us allows), then forgets and frees it. */
 void docker_box_remove(struct docker_box *b);
+/* The same for one that cannot be reached, from the next turn of the loop on: until then nothing
+ * has been asked of the engine. */
+void docker_box_abandon(struct docker_box *b);
+/* That container is made anew, which replaces what there is of it: forgets the one that was
+ * abandoned, if there is one. */
+void docker_box_make_anew(const char *name);

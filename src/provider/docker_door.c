@@ -43,7 +43,6 @@ static void shut(struct docker_door *d)
 {
 	(void)uv_poll_stop(&d->poll);
 	(void)shutdown(d->fd, SHUT_RDWR);
-	(void)record_remove_tree(d->directory);
 }
 
 void docker_door_close(struct docker_door *d)
@@ -84,6 +83,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 	if (fd >= 0)
 		pass(d, fd);
 	shut(d);
+	(void)record_remove_tree(d->directory);
 	for (size_t i = 0; i < ARRAY_SIZE(d->passed); i++)
 		fd_closep(&d->passed[i]);
 }

@@ -3,8 +3,9 @@
  * That socket is made here, in the broker's runtime directory, where nothing in the container has a
  * name for it. The agent is given it as a descriptor, and its configuration as another, over a
  * second socket, the door, which is bound into the container. The door is open to the first who
- * comes, and that is PID 1 before any code runs; then it is shut, and what remains of it in the
- * container leads to nobody. */
+ * comes, and that is PID 1 before any code runs; then it is shut and its directory removed, and
+ * what remains of it in the container leads to nobody. A directory that is still there says so that
+ * no code can have run. */
 #pragma once
 
 #include <uv.h>
@@ -22,5 +23,5 @@ int docker_door_new(uv_loop_t *loop, const char *path, const char *directory,
 	struct err *err) MUST_CHECK;
 /* The door's path on this host, in the directory: what is to be bound. The caller frees. */
 char *docker_door_path(const char *directory);
-/* Shuts it and removes it. NULL is fine. */
+/* Shuts it; the directory stays where nobody has come. NULL is fine. */
 void docker_door_close(struct docker_door *d);

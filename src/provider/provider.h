@@ -111,7 +111,8 @@ struct provider {
 	/* Finds a sandbox that an earlier process made, with a new link to it; key is left to the
 	 * caller. Whoever else is connected to it loses its link once this one shows the key.
 	 * ERR_SANDBOX_LOST where it has ended, was another boot's, or cannot be reached: then it
-	 * and what it left are removed (from the loop, where that takes time). */
+	 * and what it left are removed (from the loop, where that takes time), unless create() is
+	 * called with its id before the loop goes on: the new one then takes its place. */
 	int (*connect)(uv_loop_t *loop, const char *ref, const struct sandbox_events *events,
 		void *user, struct sandbox **ret, struct err *err);
 	/* Lets go of it without ending it: a later process will connect() to it (orphan_ms > 0). No

@@ -63,7 +63,7 @@ struct session {
 	struct policy_limits limits;    /* that its sandbox was made with */
 	uint8_t key[AUTH_KEY];          /* of its link */
 	char *ref;                      /* of its sandbox; known before that is made */
-	bool made;                      /* create() has succeeded, here or in an earlier broker */
+	bool made;                      /* its agent has said hello: code may have run in it */
 	bool found;                     /* an earlier broker's: what its agent knows is asked */
 	unsigned asking;                /* so many answers to that are to come */
 	struct vault_grant *grant;      /* its secrets; NULL: none */

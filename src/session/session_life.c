@@ -212,10 +212,23 @@ static void on_exited(void *user, const struct err *why)
 	link_fail(s->link, why);
 }
 
+/* Once code may run in it no other sandbox can take its place: on record before it is asked for
+ * anything. */
+static void note_made(struct session *s)
+{
+	struct err err;
+	if (s->made)
+		return;
+	s->made = true;
+	if (session_record_put(s, &err) < 0)
+		link_fail(s->link, &err);
+}
+
 static void on_ready(void *user, const struct link_hello *hello)
 {
 	struct session *s = user;
 	s->ready = true;
+	note_made(s);
 	session_due_in(s->all, 0); /* its lease is renewed */
 	if (s->found)
 		session_learn(s);

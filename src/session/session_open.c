@@ -51,12 +51,9 @@ static void fill_spec(const struct sessions *m, const struct policy_limits *l,
 static int attach_new(struct session *s, struct err *err)
 {
 	struct sandbox *sandbox = s->sandbox;
-	s->made = true;
 	s->caps = sandbox->caps;
-	int r = session_record_put(s, err);
-	if (r == 0)
-		r = session_attach(s, TAKE_FD(sandbox->link_fd), false, sandbox->kernels_dir,
-			sandbox->workspace, err);
+	int r = session_attach(
+		s, TAKE_FD(sandbox->link_fd), false, sandbox->kernels_dir, sandbox->workspace, err);
 	if (r == 0)
 		session_secrets_send(s);
 	return r;
@@ -85,7 +82,7 @@ int session_make(struct session *s, struct err *err)
 	r = attach_new(s, err);
 	if (r < 0) { /* it lives in the list until the sandbox is gone */
 		s->state = SESSION_CLOSING;
-		s->why_closed = xstrdup("it could not be recorded or reached");
+		s->why_closed = xstrdup("it could not be reached");
 		s->link_over = true;
 		session_destroy(s);
 		return r;

@@ -85,7 +85,7 @@ static void go_on(struct session *s)
 	session_secrets_send(s);
 }
 
-/* One whose sandbox was about to be made: it is found, or made now. */
+/* One in whose sandbox nothing can have run: it is found, or made now. */
 static void open_again(struct session *s)
 {
 	struct err err;
@@ -96,9 +96,6 @@ static void open_again(struct session *s)
 			log_warning("a session of an earlier broker was not opened: %s", err.text);
 		return;
 	}
-	s->made = true;
-	if (session_record_put(s, &err) < 0)
-		log_warning("the record of %s is not what it is: %s", s->sandbox_id, err.text);
 	go_on(s);
 }
 
