@@ -66,7 +66,7 @@ bench:
 	@$(PYTHON) bench/run.py $(BUILD)
 
 soak:
-	@tools/setup build ui run test $(if $(filter docker,$(SOAK)),engines)
+	@tools/setup build ui run test $(if $(filter docker steps,$(SOAK)),engines)
 	@tools/build $(BUILD)
 	@SCB_BUILD=$(BUILD) SOAK_MINUTES=$(SOAK_MINUTES) $(PYTHON) tests/soak/soak.py $(SOAK)
 

@@ -229,9 +229,7 @@ class Place:
             found += [os.path.join(where, d) for d in dirs if any(i in d for i in ids)]
         with open("/proc/self/mountinfo") as f:
             found += ["mount " + line.split()[4] for line in f if any(i in line for i in ids)]
-        if PROVIDER == "docker":  # labelled with the runtime directory of its broker
-            of = containers("--format", '{{.Names}}={{.Label "dev.scb.broker"}}')
-            found += ["container " + name for name in of if name.split("=")[1].startswith(self.top)]
+        found += ["container " + name for name in self.containers()]
         for entry in os.listdir("/proc"):
             if entry.isdigit() and int(entry) != os.getpid() and any(i in command_line(entry) for i in ids):
                 found.append(f"process {entry}: {command_line(entry)}")
@@ -245,6 +243,20 @@ class Place:
                 except OSError:
                     pass
         return found
+
+    def containers(self):
+        """The names of its brokers' containers: they are labelled with the broker's runtime directory."""
+        if PROVIDER != "docker":
+            return []
+        of = [line.split("=") for line in containers("--format", '{{.Names}}={{.Label "dev.scb.broker"}}')]
+        return [name for name, where in of if where.startswith(self.top)]
+
+    def in_containers(self):
+        """Every process in them. Of gVisor's only the sandbox itself is to be seen."""
+        names = self.containers()
+        first = subprocess.run(["docker", "inspect", "--format", "{{.State.Pid}}", *names], capture_output=True, text=True,
+                               check=True).stdout.split() if names else []
+        return [p for pid in first if pid != "0" for p in [int(pid), *descendants(int(pid))]]
 
 
 def alive(pid):

@@ -6,7 +6,7 @@ descriptors, what is left.
   cycles  SOAK_CYCLES (1,000) sandboxes made and destroyed, every tenth with a kernel
   output  one job that prints SOAK_GIB (10)
   sessions  SOAK_SESSIONS (1,000) live at once, each with a kernel that has pandas loaded; as root
-  steps   brokers killed at every step of a client's day, for each provider, as root and as a user
+  steps   brokers killed at every step of a client's day, for each provider, as root and as a user (docker: as root)
   chance  brokers killed at random moments of it, SOAK_CHANCE (300) times
   dashboards  SOAK_PROGRAMS (10,000) random scripts, each through some events beside whole runs in forks
   docker  sandboxes of a container engine, SCB_CYCLES (200) one after the other, SCB_PARALLEL (50) at once; as root
@@ -378,18 +378,22 @@ def sessions():
 
 # ---- killed brokers: tests/crash ----
 
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
 def crash(variants, **env):
-    program = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "crash", "test_crash.py")
+    program = [sys.executable, os.path.join(TESTS, "crash", "test_crash.py")]
     for provider, mode in variants:
         print(f"# {provider}-{mode}", flush=True)
-        done = subprocess.run([sys.executable, program],
+        engine = [os.path.join(TESTS, "engines", "dockerd")] if provider == "docker" else []
+        done = subprocess.run(engine + program,
                               env={**os.environ, "SCB_PROVIDER": provider, "SCB_MODE": mode, **env})
         if done.returncode != 0:
             fault(f"tests/crash, {provider}-{mode}")
 
 
 def steps():
-    crash([(provider, mode) for provider in ("bubblewrap", "local") for mode in ("root", "user")])
+    crash([(provider, mode) for provider in ("bubblewrap", "local") for mode in ("root", "user")] + [("docker", "root")])
 
 
 def chance():
@@ -412,7 +416,7 @@ def dashboards():
 # ---- a container engine: tests/engines ----
 
 def docker():
-    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "engines")
+    here = os.path.join(TESTS, "engines")
     done = subprocess.run([here + "/dockerd", sys.executable, here + "/leftovers.py"],
                           env={"SCB_CYCLES": "200", "SCB_PARALLEL": "50", **os.environ})
     if done.returncode != 0:
