@@ -30,6 +30,13 @@ int hosted_parse_ref(
 	return strcmp(boot, record_boot_id()) == 0 ? 0 : -ESTALE;
 }
 
+/* A zombie holds nothing any more. */
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	return poll(&p, 1, 0) != 0;
+}
+
 /* Opens what lives of the two. bubblewrap may have been killed while its child, the agent, was
  * not, and a broker may have died before it learnt of that child. */
 static int open_processes(struct hosted *h, const struct record_facts *f)
@@ -42,18 +49,13 @@ static int open_processes(struct hosted *h, const struct record_facts *f)
 		init.pid = process_child(h->pid);
 	if (init.pid)
 		h->init_pidfd = process_open(init.pid, init.start);
+	if (h->pidfd >= 0 && h->init_pidfd >= 0 && has_ended(h->pidfd))
+		fd_closep(&h->pidfd); /* nobody has reaped it yet */
 	if (h->pidfd < 0) {
 		h->pidfd = TAKE_FD(h->init_pidfd);
 		h->pid = init.pid;
 	}
 	return h->pidfd < 0 ? -ESRCH : 0;
-}
-
-/* A zombie holds nothing any more. */
-static bool has_ended(int pidfd)
-{
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-	return poll(&p, 1, 0) != 0;
 }
 
 static void take_facts(struct hosted *h, struct record_facts *f)

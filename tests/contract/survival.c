@@ -338,6 +338,8 @@ static void test_only_its_agent_lives(void)
 	kill_broker(other_broker(&t));
 	CHECK(record_open(host.runtime, t.id, &r, &f, &err) == 0);
 	CHECK(kill(f.first.pid, SIGKILL) == 0);
+	for (struct process p; process_read(f.first.pid, &p) && !p.dead;)
+		(void)usleep(1000);
 	free(TAKE_PTR(r.path));
 	record_remove(&r);
 	record_facts_done(&f);
