@@ -45,6 +45,13 @@ bool docker_gvisor(const struct docker_facts *f)
 	return strcmp(wish, "runsc") == 0 || (strcmp(wish, "auto") == 0 && f->runsc);
 }
 
+/* Where its uid is nobody else's, RLIMIT_NPROC, which counts by uid, holds code, and the group's
+ * limit is above that. An ordinary user's code has his uid: there only the group's holds. */
+static bool has_own_uid(const struct docker_facts *f)
+{
+	return docker_gvisor(f) || geteuid() == 0;
+}
+
 void docker_capabilities(const struct docker_facts *f, struct capabilities *ret)
 {
 	const char *groups = f->cgroup == 2 ? "cgroup2" : "cgroup1";
@@ -141,7 +148,7 @@ static json_t *host_config(const struct sandbox_spec *spec, const struct docker_
 	bool gvisor = docker_gvisor(f);
 	json_int_t memory =
 		(json_int_t)(spec->memory_max + AGENT_RESERVE + (gvisor ? GVISOR_MEMORY : 0));
-	json_int_t pids = spec->pids_max + PIDS_RESERVE;
+	json_int_t pids = spec->pids_max + (has_own_uid(f) ? PIDS_RESERVE : 0);
 	if (gvisor)
 		pids = GVISOR_PIDS + GVISOR_PIDS_EACH * pids;
 	json_t *c = json_pack("{s:s, s:b, s:o, s:o, s:I, s:[s], s:[s,s], s:{s:s}, s:s, s:s}",
@@ -212,9 +219,9 @@ int docker_boot(const struct sandbox_spec *spec, const struct docker_facts *f, c
 {
 	bool gvisor = docker_gvisor(f);
 	const char *const *group = groups[gvisor ? 2 : f->cgroup == 2];
-	/* Where the uid is the container's own, code meets this limit before that of the group, and
-	 * the agent still has processes for the next job. It counts, too. */
-	bool own_uid = gvisor || geteuid() == 0;
+	/* Code meets this limit before that of the group, and the agent still has processes for the
+	 * next job. It counts, too. */
+	bool own_uid = has_own_uid(f);
 	const struct boot b = {
 		.spec = spec,
 		.key = key,

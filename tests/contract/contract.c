@@ -378,6 +378,11 @@ static void test_host_uid(void)
 		tap_note("%s", r.out);
 		if (as_root)
 			tap_ok(up && strcmp(r.out, s.out) != 0, "two sandboxes have two uids");
+		/* Of the engine that tests/engines/dockerd starts so. */
+		if (getenv("SCB_DOCKERD_REMAP"))
+			tap_ok(prints(&b, "grep -qw 600000000 /proc/self/uid_map && echo mapped",
+				       "mapped"),
+				"which are others on the host");
 	} else {
 		tap_ok(up && traces_children() >= 2 && !any_uid_0_below(getpid(), 0),
 			"no process of a sandbox has host uid 0");
