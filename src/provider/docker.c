@@ -156,14 +156,25 @@ static int create(uv_loop_t *loop, const struct sandbox_spec *spec,
 	return 0;
 }
 
-/* Where nobody listens at its socket its agent never came to fetch that, and cannot any more; or it
- * has ended: then the engine says why, over a link that is over. */
+/* Nothing can have run in it, and nothing will: nobody listens at its socket, which its agent never
+ * came to fetch, and cannot any more; or by stdio the engine knows of none, or of one that does not
+ * run, which it then removes. Blocking, as a sweep is. */
+static bool is_unborn(const struct docker_box *b, int link)
+{
+	if (b->socket_path)
+		return link < 0 && b->workdir && access(b->workdir, F_OK) == 0;
+	int r = docker_remove_ended(b->endpoint, b->name, false);
+	return r == -ENOENT || r == 0;
+}
+
+/* Where nobody listens at its socket any more it has ended: the engine says why, over a link that
+ * is over. */
 static int find_link(struct docker_box *b, struct err *err)
 {
 	int r = b->socket_path ? address_connect(b->socket_path, SOCK_STREAM) : 0;
-	if (r < 0 && b->workdir && access(b->workdir, F_OK) == 0)
+	if (is_unborn(b, r))
 		return err_set(err, ERR_SANDBOX_LOST, ESRCH,
-			"the sandbox's container was not up yet when its broker ended");
+			"the sandbox's container never came up, or is gone");
 	if (!b->socket_path || r < 0) {
 		b->link_over = r < 0;
 		r = make_link(b, err);
