@@ -42,9 +42,8 @@ struct dashboard_run {
 	bool interrupted, done;
 	struct exec_status *status;
 	struct err *err;
-	uint64_t from,
-		rev; /* of what was shown while it runs: fits who has one of these; rev 0: nothing
-		      */
+	/* Of what was shown while it runs: it fits who has one of these. rev 0: nothing was. */
+	uint64_t from, rev;
 	json_t *tree, *patch, *page, *outline; /* until everybody has them who waited … */
 	char *kept;                            /* … then all in one, as JSON */
 	char *text, *export_path;
