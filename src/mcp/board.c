@@ -132,6 +132,13 @@ static int present(struct call *c, const struct dashboard_answer *a, struct err 
 	return present_start(c, &wish, on_presented, &b->presenting, err);
 }
 
+/* A positive member of an event; 0: it has none. */
+static uint64_t number_of(const json_t *event, const char *name)
+{
+	json_int_t n = json_integer_value(json_object_get(event, name));
+	return n > 0 ? (uint64_t)n : 0;
+}
+
 static void on_answer(void *user, const struct dashboard_answer *a, const struct err *err)
 {
 	struct call *c = user;
@@ -151,8 +158,6 @@ void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, j
 {
 	struct err err = {0};
 	uint64_t timeout_us = 0;
-	json_int_t rev =
-		json_integer_value(json_object_get(json_object_get(request, "event"), "rev"));
 	delivery_id(&c->delivery, 'j', c->job);
 	const struct dashboard_ask ask = {
 		.kind = kind,
@@ -161,7 +166,7 @@ void board_send(struct call *c, struct dashboard *d, enum dashboard_kind kind, j
 		.job = c->job,
 		.request = request,
 		.seq = seq,
-		.have = rev > 0 ? (uint64_t)rev : 0,
+		.have = number_of(json_object_get(request, "event"), "rev"),
 	};
 	int r = run_timeout_us(c, &timeout_us, &err);
 	if (r == 0 && !dashboard_joins(d, &ask))
@@ -237,9 +242,7 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 	static const char *const moves[] = {"set", "click", "submit", "rerun", NULL};
 	static const char *const looks[] = {"table", "zoom", "options", "image", "export", NULL};
 	const char *type = json_string_value(json_object_get(event, "type"));
-	json_int_t given = json_integer_value(json_object_get(event, "seq"));
-	json_int_t rev = json_integer_value(json_object_get(event, "rev"));
-	uint64_t seq = given > 0 ? (uint64_t)given : 0;
+	uint64_t seq = number_of(event, "seq");
 	if (!type) {
 		call_failf(c, ERR_INVALID_ARGUMENT,
 			"argument \"event\" needs a \"type\": set, click, submit, table, zoom, "
@@ -248,7 +251,7 @@ void board_event(struct call *c, struct dashboard *d, const json_t *event, uint6
 		double s = json_number_value(json_object_get(event, "wait_s"));
 		s = MIN(MAX(s, 0), POLL_MAX_S);
 		struct board_call *b = board_call(c, d, answered);
-		b->wait = dashboard_wait_for(d, seq, rev > 0 ? (uint64_t)rev : 0,
+		b->wait = dashboard_wait_for(d, seq, number_of(event, "rev"),
 			(uint64_t)(s * (double)USEC_PER_SEC), on_answer, c);
 	} else if (strcmp(type, "cancel") == 0) {
 		dashboard_cancel(d);
