@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/loop.h"
+#include "agent/proc_internal.h"
 #include "agent/tree.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -29,41 +29,8 @@
 #define PIPE_LARGE (256 * KIB)
 #define READ_SIZE  (64 * KIB)
 
-struct pipe_end {
-	struct source source;
-	struct proc *proc;
-	int stream;
-	bool enlarged;
-};
-
-struct proc {
-	struct list node;
-	const struct proc_ops *ops; /* NULL: abandoned */
-	void *user;
-	pid_t supervisor; /* 0: reaped; adopted: not known yet, or gone */
-	pid_t leader;     /* 0: not started, or ended */
-	bool adopted;
-	int supervisor_fd, leader_fd; /* pidfds, adopted only; -1: none */
-	unsigned family;              /* common to all that were forked from each other */
-	struct source socket;
-	struct pipe_end pipes[2];
-	struct timer patience;
-	bool ended; /* ended() or failed() has been called */
-	bool killing;
-	bool socket_closed;
-};
-
-static const struct config *config;
 static struct list procs = LIST_INIT(procs);
-static int null_fd = -1;
 static uint8_t read_buffer[READ_SIZE];
-
-int proc_init(const struct config *c)
-{
-	config = c;
-	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return null_fd < 0 ? -errno : 0;
-}
 
 static void close_source(struct source *s)
 {
@@ -73,7 +40,7 @@ static void close_source(struct source *s)
 		(void)close(fd);
 }
 
-static void proc_free(struct proc *p)
+void proc_free(struct proc *p)
 {
 	timer_cancel(&p->patience);
 	fd_closep(&p->supervisor_fd);
@@ -228,9 +195,18 @@ static void adopted_lost(struct proc *p)
 
 /* ---- the supervisor's words ---- */
 
+static void leader_started(struct proc *p)
+{
+	p->started = true;
+	if (p->ops)
+		p->ops->started(p->user, p->leader);
+}
+
 /* Closes the pipes that nobody holds any more, so that nobody waits for them. */
 static void leader_ended(struct proc *p, int wait_status, unsigned left)
 {
+	if (p->leader && !p->started && !p->ended)
+		leader_started(p); /* its code was faster than the supervisor, and killed it */
 	p->leader = 0;
 	if (p->ended)
 		return;
@@ -248,13 +224,16 @@ static void leader_ended(struct proc *p, int wait_status, unsigned left)
 static void take_msg(struct proc *p, const struct supervise_msg *m, pid_t sender)
 {
 	switch (m->kind) {
+	case SUPERVISE_BORN:
+		if (!p->adopted && !p->ended)
+			p->leader = m->value;
+		break;
 	case SUPERVISE_STARTED:
 		if (p->adopted && !adopt_pid(&p->leader, &p->leader_fd, sender))
 			break;
 		if (!p->adopted)
 			p->leader = m->value;
-		if (p->ops)
-			p->ops->started(p->user, p->leader);
+		leader_started(p);
 		break;
 	case SUPERVISE_HERE:
 		if (!p->adopted || !adopt_pid(&p->supervisor, &p->supervisor_fd, sender))
@@ -269,6 +248,7 @@ static void take_msg(struct proc *p, const struct supervise_msg *m, pid_t sender
 		break;
 	case SUPERVISE_FAILED:
 		p->ended = true;
+		p->leader = 0;
 		if (p->ops)
 			p->ops->failed(p->user, m->step, m->value, m->name);
 		break;
@@ -320,7 +300,22 @@ static void on_socket(struct source *s, uint32_t events)
 	p->socket_closed = true;
 	if (p->adopted)
 		adopted_lost(p);
+	else if (p->leader && !p->started)
+		leader_started(p); /* as in leader_ended() */
 	proc_reap();
+}
+
+/* What is said of leaders that are not known yet, before it is asked whose child has ended. */
+static void hear_of_leaders(void)
+{
+	struct supervise_msg m;
+	pid_t sender;
+	list_for_each (p, next, &procs, struct proc, node)
+		while (!p->leader && !p->ended && p->socket.fd >= 0 &&
+			receive(p->socket.fd, &m, &sender) == sizeof(m)) {
+			m.name[sizeof(m.name) - 1] = '\0';
+			take_msg(p, &m, sender);
+		}
 }
 
 static bool keep_supervisors(pid_t child)
@@ -384,47 +379,9 @@ void proc_abandon(struct proc *p)
 	p->user = NULL;
 }
 
-/* ---- starting ---- */
+/* ---- making ---- */
 
-struct plumbing {
-	int out[2], err[2], in[2], control[2], sup[2];
-};
-
-static void plumbing_done(struct plumbing *pl)
-{
-	int *pairs[] = {pl->out, pl->err, pl->in, pl->control, pl->sup};
-	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
-		fd_closep(&pairs[i][0]);
-		fd_closep(&pairs[i][1]);
-	}
-}
-
-/* Index 0 is the agent's end, but for in. */
-static int plumbing_make(struct plumbing *pl, const struct proc_spec *spec)
-{
-	*pl = (struct plumbing){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
-	int r = pipe2(pl->out, O_CLOEXEC);
-	if (r == 0)
-		r = pipe2(pl->err, O_CLOEXEC);
-	if (r == 0)
-		r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pl->sup);
-	if (r == 0 && spec->want_stdin)
-		r = pipe2(pl->in, O_CLOEXEC);
-	if (r == 0 && spec->want_control)
-		r = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pl->control);
-	if (r < 0)
-		return -errno;
-	int mine[] = {pl->out[0], pl->err[0], pl->in[1], pl->control[0]};
-	for (size_t i = 0; i < ARRAY_SIZE(mine); i++) {
-		r = mine[i] < 0 ? 0 : fd_set_nonblock(mine[i], true);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* In no list yet, with no descriptor. */
-static struct proc *proc_new(const struct proc_ops *ops, void *user)
+struct proc *proc_new(const struct proc_ops *ops, void *user)
 {
 	static unsigned families;
 	struct proc *p = xcalloc(1, sizeof(*p));
@@ -437,8 +394,7 @@ static struct proc *proc_new(const struct proc_ops *ops, void *user)
 	return p;
 }
 
-/* Takes the three, as far as it comes. */
-static int watch_all(struct proc *p, int *socket, int *out, int *err)
+int proc_watch(struct proc *p, int *socket, int *out, int *err)
 {
 	int *fds[] = {out, err};
 	for (int i = 0; i < 2; i++) {
@@ -461,112 +417,16 @@ static int watch_all(struct proc *p, int *socket, int *out, int *err)
 	return 0;
 }
 
-int proc_start(const struct proc_spec *spec, const struct proc_ops *ops, void *user,
-	struct proc **ret, int *ret_stdin, int *ret_control)
+void proc_add(struct proc *p)
 {
-	CLEANUP(plumbing_done) struct plumbing pl;
-	int r = plumbing_make(&pl, spec);
-	if (r < 0)
-		return r;
-	struct proc *p = proc_new(ops, user);
-	r = watch_all(p, &pl.sup[0], &pl.out[0], &pl.err[0]);
-	if (r == 0) {
-		p->supervisor = fork();
-		r = p->supervisor < 0 ? -errno : 0;
-	}
-	if (r < 0) {
-		proc_free(p);
-		return r;
-	}
-	if (p->supervisor == 0) {
-		struct supervise_spec s = {.config = config,
-			.argv = spec->argv,
-			.env = spec->env,
-			.cwd = spec->cwd,
-			.stdin_fd = spec->want_stdin ? pl.in[0] : null_fd,
-			.stdout_fd = pl.out[1],
-			.stderr_fd = pl.err[1],
-			.control_fd = pl.control[1]};
-		supervise_run(&s, pl.sup[1]);
-	}
 	list_append(&procs, &p->node);
-	*ret = p;
-	if (spec->want_stdin)
-		*ret_stdin = TAKE_FD(pl.in[1]);
-	if (spec->want_control)
-		*ret_control = TAKE_FD(pl.control[0]);
-	return 0;
-}
-
-/* ---- adopting ---- */
-
-void proc_ends_close(struct proc_ends *e)
-{
-	int *fds[] = {&e->supervisor, &e->control, &e->out, &e->err};
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		fd_closep(fds[i]);
-}
-
-static bool is_socket(int fd, int type)
-{
-	int domain = 0, found = 0;
-	socklen_t n = sizeof(int);
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
-	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &found, &n) == 0 && found == type;
-}
-
-static bool is_reading_end(int fd)
-{
-	struct stat st;
-	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) &&
-	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
-}
-
-bool proc_ends_valid(const struct proc_ends *e)
-{
-	return is_socket(e->supervisor, SOCK_SEQPACKET) && is_socket(e->control, SOCK_STREAM) &&
-	       is_reading_end(e->out) && is_reading_end(e->err);
-}
-
-int proc_adopt(struct proc_ends *e, const struct proc *parent, const struct proc_ops *ops,
-	void *user, struct proc **ret)
-{
-	static const int on = 1;
-	int mine[] = {e->out, e->err, e->control};
-	for (size_t i = 0; i < ARRAY_SIZE(mine); i++) {
-		int r = fd_set_nonblock(mine[i], true);
-		if (r < 0)
-			return r;
-	}
-	if (setsockopt(e->supervisor, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
-		return -errno;
-	struct proc_ends taken = *e;
-	struct proc *p = proc_new(ops, user);
-	p->adopted = true;
-	if (parent)
-		p->family = parent->family;
-	int r = watch_all(p, &taken.supervisor, &taken.out, &taken.err);
-	if (r < 0) {
-		proc_free(p);
-		/* What proc_free() has closed is not the caller's any more. */
-		*e = taken;
-		return r;
-	}
-	e->supervisor = e->out = e->err = -1;
-	list_append(&procs, &p->node);
-	*ret = p;
-	return 0;
-}
-
-bool proc_adopted(const struct proc *p)
-{
-	return p->adopted;
 }
 
 /* ---- children of the agent ---- */
 
 static void child_ended(pid_t pid, int status)
 {
+	hear_of_leaders();
 	list_for_each (p, next, &procs, struct proc, node) {
 		if (p->supervisor == pid) {
 			if (p->adopted) /* it came here with its own one's end; its socket tells */

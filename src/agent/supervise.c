@@ -88,6 +88,8 @@ static int leader_descriptors(const struct supervise_spec *spec, int error_fd)
 NORETURN static void leader_main(const struct supervise_spec *spec, int error_fd)
 {
 	(void)setsid();
+	const struct supervise_msg born = {.kind = SUPERVISE_BORN, .value = getpid()};
+	tell(&born);
 	sig_reset();
 	const char *name = NULL;
 	int r = child_confine(spec->config, &name);

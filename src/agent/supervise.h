@@ -49,6 +49,9 @@ enum supervise_kind {
 	/* from the supervisor */
 	SUPERVISE_HERE,      /* an adopted one watches; the sender is the supervisor */
 	SUPERVISE_SIGNALLED, /* SUPERVISE_SIGNAL was done */
+	/* from the leader, before it can run anybody's code; value: its pid. The code's first act
+	   may be to kill the supervisor, which then tells of no start and no end. */
+	SUPERVISE_BORN,
 };
 /* STARTED of an adopted kernel is sent by the leader itself: the sender is the leader, and value is
  * not looked at. */

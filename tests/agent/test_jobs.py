@@ -211,6 +211,9 @@ class Jobs(Case):
     def test_code_that_kills_its_supervisor(self):
         r = self.run_ok("kill -9 $PPID; sleep 0.2; echo still here; exit 4")
         self.assertEqual((r.stdout, r.exit_code, r.reason), (b"still here\n", 4, REASON_EXIT))
+        for _ in range(100):  # as its first act, and over at once: its end is known nevertheless
+            r = self.run_ok("kill -9 $PPID; exit 4")
+            self.assertEqual((r.exit_code, r.reason), (4, REASON_EXIT))
         s = unique_seconds()
         r = self.run_ok(f"kill -9 $PPID; setsid sleep {s} & sleep {s}", timeout_ms=500)
         self.assertEqual(r.reason, REASON_TIMEOUT)
