@@ -202,8 +202,10 @@ class Live(Logs):
     """While a broker writes."""
 
     def after(self, c, attack):
-        """The attack, then calls: each is on record, or was refused; never is anything done unrecorded."""
+        """The attack, then calls: each is on record, or was refused; never is anything done unrecorded
+        later than a look at the log is old (LOOK_US; what was done until then, verify finds)."""
         attack()
+        time.sleep(0.02)
         ran = []
         for i in range(3):
             r = c.tool("run_command", command=f"echo ran{i}")
