@@ -338,6 +338,19 @@ def memory_of(uids):
     return parts
 
 
+def wait_for_template(site):
+    """Until kernels are forked from one that has loaded pandas: those before share nothing."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        handle = site.open()
+        r = site.tool("run_code", session=handle, code="import sys; 'pandas' in sys.modules")
+        site.close(handle)
+        if (r.results or [{}])[0].get("mime", {}).get("text/plain") == "True":
+            return
+        time.sleep(0.5)
+    fault("no kernel was forked from a template within two minutes")
+
+
 def sessions():
     if os.geteuid() != 0:
         raise SystemExit("soak: a thousand sandboxes need as many uids: run this as root")
@@ -345,6 +358,7 @@ def sessions():
     uids = range(FIRST_UID, FIRST_UID + n + 8)
     site = Site("--limit", "pool=1", "--limit", f"sessions={n}", "--limit", f"sessions_principal={n}",
                 "--limit", "idle_ttl_s=86000", SCB_UID_RANGE=f"{uids[0]}-{uids[-1]}")
+    wait_for_template(site)
     available = lines_of("/proc/meminfo", ("MemAvailable",))
     began = time.monotonic()
     handles = []
