@@ -8,7 +8,8 @@
 #   make bench       the figures beside a Jupyter kernel's and another MCP server's (BENCH=NAME: one group)
 #   make soak        a mix of calls for SOAK_MINUTES (2); SOAK=cycles: 1,000 sandboxes made and
 #                    destroyed; SOAK=output: one job that prints 10 GiB; SOAK=sessions: 1,000 live at
-#                    once; SOAK=steps, SOAK=chance: brokers killed at every step, 300 times by chance;
+#                    once; SOAK=steps, SOAK=chance: brokers killed at every step (SOAK_ON=docker-root: of
+#                    Docker's alone), 300 times by chance;
 #                    SOAK=dashboards: 10,000 random scripts beside whole runs;
 #                    SOAK=docker: 200 containers of an engine one after the other, 50 at once
 #   make install     into PREFIX (/usr/local); DESTDIR is honoured; make uninstall undoes it

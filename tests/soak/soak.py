@@ -6,7 +6,8 @@ descriptors, what is left.
   cycles  SOAK_CYCLES (1,000) sandboxes made and destroyed, every tenth with a kernel
   output  one job that prints SOAK_GIB (10)
   sessions  SOAK_SESSIONS (1,000) live at once, each with a kernel that has pandas loaded; as root
-  steps   brokers killed at every step of a client's day, for each provider, as root and as a user (docker: as root)
+  steps   brokers killed at every step of a client's day, for each provider, as root and as a user (docker: as root);
+          SOAK_ON=docker-root[,PROVIDER-MODE…]: on these alone
   chance  brokers killed at random moments of it, SOAK_CHANCE (300) times
   dashboards  SOAK_PROGRAMS (10,000) random scripts, each through some events beside whole runs in forks
   docker  sandboxes of a container engine, SCB_CYCLES (200) one after the other, SCB_PARALLEL (50) at once; as root
@@ -400,14 +401,20 @@ def crash(variants, **env):
     for provider, mode in variants:
         print(f"# {provider}-{mode}", flush=True)
         engine = [os.path.join(TESTS, "engines", "dockerd")] if provider == "docker" else []
-        done = subprocess.run(engine + program,
-                              env={**os.environ, "SCB_PROVIDER": provider, "SCB_MODE": mode, **env})
+        # Of an engine that knows gVisor's runtime, too, as tests/engines/dockerd starts it.
+        done = subprocess.run(engine + program, env={"BROKER_RUNTIME": "runc", **os.environ, "SCB_PROVIDER": provider,
+                                                     "SCB_MODE": mode, **env})
         if done.returncode != 0:
             fault(f"tests/crash, {provider}-{mode}")
 
 
 def steps():
-    crash([(provider, mode) for provider in ("bubblewrap", "local") for mode in ("root", "user")] + [("docker", "root")])
+    variants = [(provider, mode) for provider in ("bubblewrap", "local") for mode in ("root", "user")] + [("docker", "root")]
+    wanted = [on for on in os.environ.get("SOAK_ON", "").split(",") if on]
+    unknown = set(wanted) - {"-".join(v) for v in variants}
+    if unknown:
+        raise SystemExit(f"soak: SOAK_ON: there are {', '.join('-'.join(v) for v in variants)}")
+    crash([v for v in variants if not wanted or "-".join(v) in wanted])
 
 
 def chance():
