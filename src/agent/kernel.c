@@ -114,15 +114,7 @@ uint32_t kernel_queue_position(const struct job *j)
 
 static void flush(struct kernel *k)
 {
-	while (k->out.len) {
-		ssize_t n =
-			send(k->socket.fd, k->out.data, k->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			break; /* full: EPOLLOUT comes; gone: end of file comes */
-		buf_consume(&k->out, (size_t)n);
-	}
+	(void)!fd_send(k->socket.fd, &k->out); /* gone: end of file comes */
 	loop_change(&k->socket, k->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,6 +68,24 @@ static int set_flag(int fd, int get, int set, int flag, bool on)
 	if (want != flags && fcntl(fd, set, want) < 0)
 		return -errno;
 	return 0;
+}
+
+int fd_send(int fd, struct buf *out)
+{
+	size_t done = 0;
+	int r = 0;
+	while (r == 0 && done < out->len) {
+		ssize_t n =
+			send(fd, out->data + done, out->len - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno == EAGAIN)
+			break;
+		else if (errno != EINTR)
+			r = -errno;
+	}
+	buf_consume(out, done);
+	return r;
 }
 
 int fd_set_nonblock(int fd, bool on)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 
 /* Closes and sets to -1; negative descriptors are left alone; errno stays. */
@@ -17,6 +18,9 @@ void fd_closep(int *fd);
  * first). */
 int fd_read_full(int fd, void *p, size_t n) MUST_CHECK;
 int fd_write_full(int fd, const void *p, size_t n) MUST_CHECK;
+/* Sends what the socket takes of out without waiting, and removes it there. 0, or a negative errno
+ * where it takes nothing any more. */
+int fd_send(int fd, struct buf *out) MUST_CHECK;
 int fd_set_nonblock(int fd, bool on) MUST_CHECK;
 int fd_set_cloexec(int fd, bool on) MUST_CHECK;
 /* Closes every descriptor ≥ low. */

@@ -32,12 +32,7 @@ static int set_name(void *user, const char *value, struct err *err)
 static int set_word(void *user, const char *value, struct err *err)
 {
 	struct image_args *a = user;
-	const char **to = !a->verb ? &a->verb : !a->what ? &a->what : NULL;
-	if (!to)
-		return err_set(
-			err, ERR_INVALID_ARGUMENT, 0, "\"%.60s\" is one word too many", value);
-	*to = value;
-	return 0;
+	return options_word(value, (const char **[]){&a->verb, &a->what}, 2, err);
 }
 
 static const struct option_def own_options[] = {{"--name", "NAME", set_name}, {0}};

@@ -267,15 +267,8 @@ static struct buf *outgoing(struct http_client *c)
 static void write_request(struct http_client *c)
 {
 	struct buf *out = outgoing(c);
-	while (out->len) {
-		ssize_t n = send(c->fd, out->data, out->len, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		/* Where it fails: it may have answered already, and closed. */
-		buf_consume(out, n < 0 ? out->len : (size_t)n);
-	}
+	if (fd_send(c->fd, out) < 0) /* it may have answered already, and closed */
+		buf_consume(out, out->len);
 	poll_for(c, out->len ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 

@@ -68,19 +68,6 @@ static void poll_as_needed(struct relay *r)
 	}
 }
 
-static int flush(struct end *e)
-{
-	while (e->out.len) {
-		ssize_t n = send(e->fd, e->out.data, e->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN ? 0 : -errno;
-		buf_consume(&e->out, (size_t)n);
-	}
-	return 0;
-}
-
 /* 0, or a negative errno where that was the end. */
 static int read_from(struct end *e)
 {
@@ -108,7 +95,8 @@ static void on_poll(uv_poll_t *poll, int status, int got)
 		got = UV_READABLE; /* says what it is */
 	if (got & UV_READABLE && !r->ending)
 		r->ending = read_from(e) < 0;
-	bool gone = flush(&r->peer) < 0 || flush(&r->local) < 0;
+	bool gone =
+		fd_send(r->peer.fd, &r->peer.out) < 0 || fd_send(r->local.fd, &r->local.out) < 0;
 	if (gone || (r->ending && !r->peer.out.len && !r->local.out.len))
 		relay_close(r);
 	else

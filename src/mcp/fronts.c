@@ -57,22 +57,9 @@ static void front_break(struct front *f)
 
 static void flush_out(struct front *f)
 {
-	size_t done = 0;
-	while (done < f->out.len) {
-		ssize_t n = send(
-			f->fd, f->out.data + done, f->out.len - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno != EAGAIN) {
-			front_break(f);
-			return;
-		}
-		if (n < 0)
-			break;
-		done += (size_t)n;
-	}
-	buf_consume(&f->out, done);
-	if (f->out.len == 0 && f->out.cap > KEEP)
+	if (fd_send(f->fd, &f->out) < 0)
+		front_break(f);
+	else if (f->out.len == 0 && f->out.cap > KEEP)
 		buf_done(&f->out);
 }
 

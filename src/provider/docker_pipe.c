@@ -108,16 +108,10 @@ static int put(struct end *e, const uint8_t *p, size_t n)
 
 static int flush(struct end *e)
 {
-	while (e->out.len) {
-		ssize_t n = send(e->fd, e->out.data, e->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN ? 0 : -errno;
-		buf_consume(&e->out, (size_t)n);
-	}
-	buf_done(&e->out);
-	return 0;
+	int r = fd_send(e->fd, &e->out);
+	if (e->out.len == 0)
+		buf_done(&e->out);
+	return r;
 }
 
 /* What the engine sent. */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,37 @@ static void buf_keeps_its_maximum(void **state)
 	buf_consume(&b, 4);
 	assert_int_equal(buf_printf(&b, "%d", 1234), 0);
 	assert_memory_equal(b.data, "5678901234", 10);
+}
+
+static void a_socket_takes_what_it_can(void **state)
+{
+	(void)state;
+	int ends[2];
+	char got[64 * KIB];
+	size_t want = 4 * MIB, n = 0;
+	_cleanup_buf_ struct buf out = BUF_INIT(4 * MIB);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(fd_send(ends[0], &out), 0);
+	for (uint32_t i = 0; i < want / sizeof(i); i++)
+		assert_int_equal(buf_append(&out, &i, sizeof(i)), 0);
+	assert_int_equal(fd_send(ends[0], &out), 0); /* although it may block */
+	assert_in_range(out.len, 1, want - 1);
+	while (n < want) {
+		ssize_t r = read(ends[1], got, sizeof(got));
+		assert_true(r > 0 && r % sizeof(uint32_t) == 0);
+		for (uint32_t at = 0; at < (size_t)r; at += sizeof(at), n += sizeof(at)) {
+			uint32_t i;
+			memcpy(&i, got + at, sizeof(i));
+			assert_int_equal(i, n / sizeof(i));
+		}
+		assert_int_equal(fd_send(ends[0], &out), 0);
+	}
+	assert_int_equal(out.len, 0);
+	(void)close(ends[1]);
+	assert_int_equal(buf_append(&out, "x", 1), 0);
+	assert_int_equal(fd_send(ends[0], &out), -EPIPE);
+	assert_int_equal(out.len, 1);
+	(void)close(ends[0]);
 }
 
 static void utf8_is_checked_and_repaired(void **state)
@@ -224,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_made_printable),
 		cmocka_unit_test(buf_keeps_its_maximum),
+		cmocka_unit_test(a_socket_takes_what_it_can),
 		cmocka_unit_test(utf8_is_checked_and_repaired),
 		cmocka_unit_test(numbers_are_strict),
 		cmocka_unit_test(ids),
