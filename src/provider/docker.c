@@ -239,15 +239,15 @@ static void leave(struct sandbox *s)
 static void destroy(struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user)
 {
 	struct docker_box *b = (struct docker_box *)s;
-	bool being_made = b->step == DOCKER_STEP_CREATE && b->call;
-	b->destroying = true;
 	b->done = done;
 	b->done_user = user;
-	b->since_us = clock_monotonic_us();
-	if (being_made) /* on_created() goes on: what the engine has begun, it ends */
+	if (b->step == DOCKER_STEP_CREATE && b->call) {
+		/* on_created() goes on: what the engine has begun, it ends */
+		b->destroying = true;
+		b->since_us = clock_monotonic_us();
 		return;
-	docker_box_let_go(b);
-	docker_box_remove(b);
+	}
+	docker_box_abandon(b);
 }
 
 static void capabilities(const struct sandbox_spec *spec, struct capabilities *ret)

@@ -76,8 +76,7 @@ void docker_box_free(struct docker_box *b);
 void docker_box_forget(struct docker_box *b);
 /* Removes its container (as long as b->since_us allows), then forgets and frees it. */
 void docker_box_remove(struct docker_box *b);
-/* The same for one that cannot be reached, from the next turn of the loop on: until then nothing
- * has been asked of the engine. */
+/* The same from the next turn of the loop on: until then nothing has been asked of the engine. */
 void docker_box_abandon(struct docker_box *b);
 /* That container is made anew, which replaces what there is of it: forgets the one that was
  * abandoned, if there is one. */

@@ -120,7 +120,8 @@ struct provider {
 	void (*leave)(struct sandbox *s);
 	/* Ends it and leaves nothing: no process, mount, directory, cgroup, socket. No event after
 	 * this call. done (may be NULL) is called from the loop once everything is gone; leftovers
-	 * holds what could not be removed, or NULL. Frees the sandbox. */
+	 * holds what could not be removed, or NULL. Frees the sandbox. Of one that connect() has
+	 * found and whose link tears create() may take the place, as there. */
 	void (*destroy)(
 		struct sandbox *s, void (*done)(void *user, const char *leftovers), void *user);
 	/* An optional ability; NULL: kernels start plainly. Forks a kernel from a template that can

@@ -171,6 +171,10 @@ void session_due_in(struct sessions *m, uint64_t us);
 
 /* The link is ready: asks the agent of a found one what it knows. */
 void session_learn(struct session *s);
+/* Over a stream that tears, found while it was being opened, and its agent has not answered yet.
+ * Whether that has its configuration nobody knows, but it was never asked for anything: once the
+ * link is over, or the time, it is made anew. */
+bool session_unborn(const struct session *s);
 /* Are all found ones ready or lost? Those that have not answered in time are given up. */
 bool sessions_all_restored(struct sessions *m, uint64_t now_us);
 

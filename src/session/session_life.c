@@ -241,9 +241,13 @@ static void on_link_lost(void *user, const struct err *why)
 {
 	struct session *s = user;
 	s->link_over = true;
-	s->asking = 0;
 	if (!s->ready && why->code == ERR_PROTOCOL)
 		session_audit_after(s, "link.auth_failed", why->text);
+	if (session_unborn(s)) {
+		session_due_in(s->all, 0);
+		return;
+	}
+	s->asking = 0;
 	become_lost(s, why);
 	session_destroy(s);
 	session_kernel_lost(s);

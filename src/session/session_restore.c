@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "exec/exec.h"
+#include "files/files.h"
 #include "session/session_internal.h"
 #include "store/store.h"
 
@@ -97,6 +98,30 @@ static void open_again(struct session *s)
 		return;
 	}
 	go_on(s);
+}
+
+bool session_unborn(const struct session *s)
+{
+	return s->found && s->asking && !s->made && s->state == SESSION_LIVE && s->sandbox &&
+	       s->sandbox->link_tears;
+}
+
+/* Nobody has been served yet, so that nothing stands on what is freed here. */
+static void make_anew(struct session *s)
+{
+	struct err err;
+	struct sandbox *old = TAKE_PTR(s->sandbox);
+	log_info("sandbox %s is made anew: its agent never answered", s->sandbox_id);
+	exec_free(TAKE_PTR(s->exec));
+	files_free(TAKE_PTR(s->files));
+	link_close(TAKE_PTR(s->link));
+	list_remove(&s->sessions);
+	s->found = s->link_over = s->secrets_sent = false;
+	s->asking = 0;
+	old->provider->destroy(old, NULL, NULL); /* as far as the new one leaves anything of it */
+	provider_await_now(s->profile.provider->name);
+	if (session_make(s, &err) < 0)
+		log_warning("a session of an earlier broker was not opened: %s", err.text);
 }
 
 /* One that was being closed: the end of that. */
@@ -213,7 +238,9 @@ bool sessions_all_restored(struct sessions *m, uint64_t now_us)
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
 		if (!s->asking || s->state != SESSION_LIVE)
 			continue;
-		if (now_us >= m->restore_us)
+		if (session_unborn(s) && (s->link_over || now_us >= m->restore_us))
+			make_anew(s);
+		else if (now_us >= m->restore_us)
 			link_fail(s->link, &late);
 		else
 			waiting++;

@@ -6,13 +6,15 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 import harness  # noqa: E402
-from harness import Place, command_line, containers, until  # noqa: E402
+from harness import Place, alive, command_line, containers, until  # noqa: E402
 
 ENGINE = os.environ.get("SCB_ENGINE", "")
 
@@ -45,6 +47,40 @@ def register(**runtimes):
         return all(has.get(name, {}).get("runtimeArgs") == r["runtimeArgs"] for name, r in runtimes.items())
 
     assert until(is_known, 30, 0.2)
+
+
+class Proxy:
+    """The engine by TCP, as one elsewhere: links are stdio then. What is sent into an attached stream is lost as long as
+    `holds`."""
+
+    def __init__(self):
+        self.holds = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "tcp://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            engine = socket.socket(socket.AF_UNIX)
+            engine.connect(os.environ["DOCKER_HOST"].removeprefix("unix://"))
+            threading.Thread(target=self.pump, args=(client, engine), daemon=True).start()
+            threading.Thread(target=self.pump, args=(engine, client), daemon=True).start()
+
+    def pump(self, source, target):
+        attached = 0
+        try:
+            while data := source.recv(65536):
+                if attached and self.holds:
+                    continue
+                attached += b"/attach?" in data.split(b"\r\n", 1)[0]
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
 
 
 class Orphans(unittest.TestCase):
@@ -87,6 +123,29 @@ class Orphans(unittest.TestCase):
         self.assertIn(others, containers())
         self.assertEqual("there\n", other.tool("run_command", command="echo there").stdout)
         other.close()
+
+    def test_opening(self):
+        """by stdio, a broker killed before the agent had its configuration: the next one opens the session all the same"""
+        proxy = Proxy()
+        self.addCleanup(proxy.listener.close)
+        place, client = self.serve(DOCKER_HOST=proxy.address)
+        proxy.holds = True
+        call = client.start("run_command", command="echo here", wait_s=50)
+
+        def runs():
+            return [p for p in harness.in_containers() if "scb-agent stdio" in command_line(p)]
+
+        self.assertTrue(until(runs, 60), containers())
+        first = runs()
+        os.kill(place.broker(), signal.SIGKILL)
+        proxy.holds = False
+        r = client.finish(call)
+        self.assertEqual("here\n", r.stdout, str(r))
+        self.assertFalse(any(alive(p) for p in first))
+        self.assertEqual(1, len(containers()))
+        events = [e["event"] for e in place.audit()]
+        self.assertEqual((1, 0), (events.count("session.open"), events.count("session.lost")))
+        client.close()
 
     def test_foreign(self):
         """containers of others are nobody's orphans, whatever they are called and labelled"""
