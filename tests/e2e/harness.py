@@ -428,9 +428,9 @@ class Case(unittest.TestCase):
         return [p for p in self.below() if word in command_line(p)]
 
 
-def only(*providers):
-    """Skips a test on the other providers, whose capabilities do not promise it."""
-    return unittest.skipUnless(PROVIDER in providers, f"{PROVIDER} does not promise this (its capabilities say so)")
+def only(*providers, because=None):
+    """Skips a test on the other providers, whose capabilities do not promise it, or because of something else."""
+    return unittest.skipUnless(PROVIDER in providers, because or f"{PROVIDER} does not promise this (its capabilities say so)")
 
 
 def main():

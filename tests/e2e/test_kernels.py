@@ -100,7 +100,7 @@ class Shell(Case):
         info = self.client.tool("session", action="info", session=s)
         self.assertEqual({"python", "shell", "two"}, {k["name"] for k in info.data["kernels"]})
 
-    @unittest.skipUnless(harness.PROVIDER == "bubblewrap", "local has no disk of its own that could be filled")
+    @unittest.skipIf(harness.PROVIDER == "local", "local has no disk of its own that could be filled")
     def test_full_disk(self):
         """a shell's cell that fills the disk is told so, and the state outlives it"""
         s = self.open()
@@ -227,7 +227,7 @@ class Output(Case):
         self.assertTrue(all("wait" in r.text.lower() for r in refused), [r.text for r in refused])
         self.assertGreaterEqual(len(done) - len(refused), 17)
 
-    @only("bubblewrap")
+    @only("bubblewrap", "docker")
     def test_limits_seen(self):
         """free speaks of the sandbox's memory, or of the machine's: never of less than the limit"""
         r = self.sh("free -m | awk '/^Mem/ {print $2}'")

@@ -123,7 +123,7 @@ class Ends(unittest.TestCase):
         self.assertNothingLeft(below, c.pid)
         c.close()
 
-    @only("bubblewrap")
+    @only("bubblewrap", because="what is half made is known by bubblewrap's arguments; tests/contract kills brokers of the others")
     def test_kill_9_early(self):
         """kill -9 while a sandbox is being made: nothing is stuck half-made, and the next start removes it"""
         place = harness.Place()
@@ -195,8 +195,7 @@ class Ends(unittest.TestCase):
         c.close()
         self.assertNothingLeft([])
 
-    # An engine sees another /run than this broker does, where the sandbox's door is.
-    @only("bubblewrap", "local")
+    @only("bubblewrap", "local", because="an engine sees another /run than this broker does, where the sandbox's door is")
     @unittest.skipUnless(harness.MODE == "root", "an ordinary user's broker uses nothing below /run/scb")
     def test_first_of_a_machine(self):
         """a root broker with nothing in /run yet, its programs where only root may go"""

@@ -326,7 +326,7 @@ class Limits(Case):
         self.assertDone(self.py("a = None; print(6*7)", session=s))
         self.assertEqual("42\n", self.py("print(6*7)", session=s).stdout)
 
-    @only("bubblewrap")
+    @only("bubblewrap", "docker")
     def test_shared_memory_of_the_dead(self):
         """System V segments of dead programs go with the interpreter, those of living ones stay"""
         s = self.open()
