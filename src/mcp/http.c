@@ -13,6 +13,7 @@
 #include "http/server.h"
 #include "http/tls.h"
 #include "mcp/httpfiles.h"
+#include "mcp/httpgate.h"
 #include "mcp/httpwho.h"
 #include "mcp/metrics.h"
 #include "mcp/page.h"
@@ -37,9 +38,7 @@ struct mcp_http {
 	struct session_profile profile;
 	const struct err *no_provider;
 	struct httpwho *who;
-	struct httprules_allowed allowed; /* copied */
-	struct peer_address *proxies;
-	size_t n_proxies;
+	struct httpgate *gate;
 	bool tls;
 	uint8_t link_key[WEBLINK_KEY];
 	char *url; /* what clients reach it by; NULL: as each says in Host */
@@ -285,68 +284,6 @@ static void refuse_place(struct http_exchange *x)
 	answer_error(x, 403, &e);
 }
 
-static void refuse_token(struct http_exchange *x)
-{
-	static const struct http_field fields[] = {{"www-authenticate", "Bearer realm=\"scb\""}};
-	static const char text[] = "Unauthorized: send the token as \"Authorization: Bearer …\"; "
-				   "scb serve says at its start which file has it\n";
-	http_answer(x, 401, "text/plain; charset=utf-8", fields, 1, text, sizeof(text) - 1);
-}
-
-/* A browser's question before its request: only for origins that are let in. */
-static void answer_preflight(struct http_exchange *x)
-{
-	const struct http_field fields[] = {
-		{"access-control-allow-methods", "POST"},
-		{"access-control-allow-headers",
-			"content-type, accept, authorization, mcp-protocol-version, mcp-method, "
-			"mcp-name, mcp-session-id, last-event-id"},
-		{"access-control-max-age", "600"},
-	};
-	http_answer(x, 204, NULL, fields, ARRAY_SIZE(fields), NULL, 0);
-}
-
-/* Behind a proxy that is named, who stands behind it: the proxy itself appends that address. */
-static struct peer_address asker(const struct mcp_http *h, const struct http_exchange *x)
-{
-	struct peer_address a = *http_peer(x);
-	const char *behind = http_field(http_head(x), "x-forwarded-for");
-	for (size_t i = 0; behind && i < h->n_proxies; i++) {
-		if (memcmp(a.bytes, h->proxies[i].bytes, sizeof(a.bytes)) != 0)
-			continue;
-		const char *comma = strrchr(behind, ',');
-		const char *last = comma ? comma + 1 : behind;
-		(void)peer_address_parse(last + strspn(last, " \t"), &a);
-		break;
-	}
-	return a;
-}
-
-static void refuse_for_now(struct http_exchange *x, uint64_t wait_us)
-{
-	static const char text[] =
-		"Too Many Requests: too many wrong tokens came from this address\n";
-	char seconds[24];
-	(void)snprintf(
-		seconds, sizeof(seconds), "%llu", (unsigned long long)(wait_us / USEC_PER_SEC + 1));
-	const struct http_field fields[] = {{"retry-after", seconds}};
-	http_answer(x, 429, "text/plain; charset=utf-8", fields, 1, text, sizeof(text) - 1);
-}
-
-/* True: it is not listened to for now, and was told so. */
-static bool must_wait(struct mcp_http *h, struct http_exchange *x, const struct peer_address *a)
-{
-	uint64_t wait_us = peers_wait_us(http_server_peers(h->door), a, clock_monotonic_us());
-	if (wait_us)
-		refuse_for_now(x, wait_us);
-	return wait_us > 0;
-}
-
-static void failed(struct mcp_http *h, const struct peer_address *a)
-{
-	peers_failed(http_server_peers(h->door), a, clock_monotonic_us());
-}
-
 /* Of /mcp and what the page asks: a token, or the page's cookie, which may be an old one. */
 static const char *principal_of(const struct mcp_http *h, const struct http_head *head)
 {
@@ -360,13 +297,14 @@ static const char *principal_of(const struct mcp_http *h, const struct http_head
 static void check_token(struct mcp_http *h, struct http_exchange *x, bool page, bool may_have_link)
 {
 	const struct http_head *head = http_head(x);
-	const struct peer_address a = asker(h, x);
-	if (must_wait(h, x, &a) || (page ? principal_of(h, head) : httpwho_bearer(h->who, head)))
+	struct peers *peers = http_server_peers(h->door);
+	if (httpgate_waits(h->gate, peers, x) ||
+		(page ? principal_of(h, head) : httpwho_bearer(h->who, head)))
 		return;
 	if (http_count(head, "authorization"))
-		failed(h, &a);
+		httpgate_failed(h->gate, peers, x);
 	if (!may_have_link)
-		refuse_token(x);
+		httpgate_refuse(x);
 }
 
 /* Whoever tries tokens or codes waits, as at /mcp. */
@@ -374,9 +312,8 @@ static void check_query(struct mcp_http *h, struct http_exchange *x)
 {
 	_cleanup_free_ char *token = webcookie_query(http_head(x)->target, TOKEN);
 	_cleanup_free_ char *code = webcookie_query(http_head(x)->target, CODE);
-	const struct peer_address a = asker(h, x);
 	if (token || code)
-		(void)must_wait(h, x, &a);
+		(void)httpgate_waits(h->gate, http_server_peers(h->door), x);
 }
 
 /* What can be said without the body. */
@@ -384,14 +321,9 @@ static unsigned on_head(void *user, struct http_exchange *x)
 {
 	struct mcp_http *h = user;
 	const struct http_head *head = http_head(x);
-	const char *origin = http_field(head, "origin");
-	if (!httprules_from_here(head, &h->allowed)) {
+	if (!httpgate_from_here(h->gate, x)) {
 		refuse_place(x);
 		return 0;
-	}
-	if (origin) { /* it is one that is let in */
-		http_always(x, "access-control-allow-origin", origin);
-		http_always(x, "vary", "origin");
 	}
 	bool outputs = strncmp(head->target, OUTPUTS, sizeof(OUTPUTS) - 1) == 0;
 	bool page = is_path(head, PAGE_STATE) ||
@@ -408,7 +340,7 @@ static void on_mcp(struct mcp_http *h, struct http_exchange *x)
 	static const struct http_field allow[] = {{"allow", "POST, OPTIONS"}};
 	const struct http_head *head = http_head(x);
 	if (head->verb == HTTP_VERB_OPTIONS)
-		answer_preflight(x);
+		httpgate_preflight(x);
 	else if (head->verb != HTTP_VERB_POST)
 		http_answer(x, 405, NULL, allow, 1, NULL, 0);
 	else if (!httprules_names_type(http_field(head, "content-type"), type_json))
@@ -428,11 +360,10 @@ static void on_outputs(struct mcp_http *h, struct http_exchange *x)
 {
 	static const struct http_field allow[] = {{"allow", "GET, HEAD"}};
 	const struct http_head *head = http_head(x);
-	const struct peer_address a = asker(h, x);
 	if (head->verb != HTTP_VERB_GET && head->verb != HTTP_VERB_HEAD)
 		http_answer(x, 405, NULL, allow, 1, NULL, 0);
 	else if (!httpfiles_answer(h->files, x, httpwho_bearer(h->who, head)))
-		failed(h, &a);
+		httpgate_failed(h->gate, http_server_peers(h->door), x);
 }
 
 /* A token or code in the query is for the page alone. */
@@ -441,7 +372,6 @@ static void on_page(struct mcp_http *h, struct http_exchange *x)
 	const struct http_head *head = http_head(x);
 	_cleanup_free_ char *token = webcookie_query(head->target, TOKEN);
 	_cleanup_free_ char *code = webcookie_query(head->target, CODE);
-	const struct peer_address a = asker(h, x);
 	if (!(token || code) || !httpwho_has_tokens(h->who)) {
 		page_answer(h->page, x, httpwho_page(h->who, head));
 		return;
@@ -451,7 +381,7 @@ static void on_page(struct mcp_http *h, struct http_exchange *x)
 		_cleanup_free_ char *cookie = httpwho_cookie(h->who, principal);
 		page_enter(h->page, x, principal, cookie);
 	} else {
-		failed(h, &a);
+		httpgate_failed(h->gate, http_server_peers(h->door), x);
 		page_refuse(x);
 	}
 }
@@ -518,31 +448,13 @@ static void on_keep_alive(uv_timer_t *t)
 	}
 }
 
-static void copy_texts(const char *const *from, size_t n, const char *const **ret, size_t *ret_n)
-{
-	const char **copy = xcalloc(n + 1, sizeof(*copy));
-	for (size_t i = 0; i < n; i++)
-		copy[i] = xstrdup(from[i]);
-	*ret = copy;
-	*ret_n = n;
-}
-
-static void free_texts(const char *const *texts)
-{
-	for (size_t i = 0; texts && texts[i]; i++)
-		free((char *)texts[i]);
-	free((void *)texts);
-}
-
 static void mcp_http_free(struct mcp_http *h)
 {
 	httpwho_free(h->who);
-	free_texts(h->allowed.hosts);
-	free_texts(h->allowed.origins);
+	httpgate_free(h->gate);
 	httpfiles_free(h->files);
 	explicit_bzero(h->link_key, sizeof(h->link_key));
 	free(h->url);
-	free(h->proxies);
 	session_profile_done(&h->profile);
 	free(h);
 }
@@ -590,9 +502,7 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 	h->server = config->server;
 	h->no_provider = config->no_provider;
 	session_profile_copy(config->profile, &h->profile);
-	const struct httprules_allowed *a = &config->allowed;
-	copy_texts(a->hosts, a->n_hosts, &h->allowed.hosts, &h->allowed.n_hosts);
-	copy_texts(a->origins, a->n_origins, &h->allowed.origins, &h->allowed.n_origins);
+	h->gate = httpgate_new(&config->allowed, config->proxies, config->n_proxies);
 	list_init(&h->running);
 	list_init(&h->finished);
 	if (config->link_key)
@@ -603,10 +513,6 @@ int mcp_http_new(const struct mcp_http_config *config, struct mcp_http **ret, st
 	h->who = httpwho_new(&who);
 	h->files = httpfiles_new(&files);
 	h->tls = config->tls;
-	h->n_proxies = config->n_proxies;
-	h->proxies = xcalloc(config->n_proxies + 1, sizeof(*h->proxies));
-	if (config->n_proxies)
-		memcpy(h->proxies, config->proxies, config->n_proxies * sizeof(*h->proxies));
 	int r = http_server_new(&door, config->host, config->port, &h->door, err);
 	if (r < 0) {
 		mcp_http_free(h);
