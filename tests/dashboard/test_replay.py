@@ -269,6 +269,44 @@ for _name, _code in SCRIPTS.items():
     setattr(Scripts, "test_" + _name.replace(" ", "_").replace(",", ""), _script_test(_code))
 
 
+# Found by random programs: code, events.
+FOUND = {
+    "a column whose memory is another by now": ("""
+import strangelib
+n = st.slider('n', 0, 5, 2)
+df = pd.DataFrame({'a': [1, 2, 3, 4], 'b': [4.0, 3.0, 2.0, 1.0]})
+def scale(frame, v):
+    frame['b'] = frame['b'] * v
+df2 = df.copy()
+strangelib.touch(df, k)
+scale(df2, n)
+ser = df['a']
+ser[0] = j
+st.metric('m', str(df2.to_dict('list')))
+""", ({"n": 1, "j": 5}, {"k": 0}, {"k": 0, "n": 3})),
+    "a column of a frame in a dict": ("""
+import strangelib
+n = st.slider('n', 0, 5, 2)
+box = {'f': pd.DataFrame({'a': [1, 2, 3, 4], 'b': [4.0, 3.0, 2.0, 1.0]})}
+text = str(box['f'].a.tolist()) + str(n)
+strangelib.touch(box['f'], k)
+ser = box['f']['a']
+ser[0] = j
+st.metric('m', text)
+""", ({"n": 1, "j": 5}, {"k": 0}, {"k": 0, "n": 3})),
+}
+
+
+class Found(unittest.TestCase):
+    def test_found_by_random_programs(self):
+        for name, (code, events) in FOUND.items():
+            with self.subTest(name):
+                board = oracle.Board(HEAD + code)
+                for values in events:
+                    board.set(**values)
+                    oracle.check(board, oracle.base_namespace())
+
+
 class Random(unittest.TestCase):
     def test_programs(self):
         for seed in range(5000, 5000 + int(os.environ.get("SCB_FUZZ_PROGRAMS", "12"))):

@@ -2,6 +2,7 @@
 should be (docs/dashboard.md, "What runs again")."""
 
 import copy
+import itertools
 
 from . import frames, objects
 from .errors import Surprise
@@ -10,6 +11,8 @@ from .record import ABSENT, Snapshot
 
 SNAPSHOTS_MAX = 256 << 20
 COPY_SPEED = 2e9  # bytes a second
+HELD_MAX = 64  # values of a container that are looked into for frames
+_DATA = (objects.FRAME, objects.ARRAY)
 
 
 class Copies:
@@ -24,16 +27,28 @@ class Copies:
         self._copies.append(made)
 
     def _ids_of(self, changed):
-        ids = set()
+        ids, memory = set(), set()
         for value in changed:
             kind = objects.kind_of(value)
             ids.add(self.token(value))
-            if kind == objects.FRAME:
-                ids |= objects.buffers_of(value)
-            elif kind == objects.ARRAY:
-                ids.add(objects.owner_of(value))
+            if kind in _DATA:
+                memory |= objects.memory_of(value)
             elif kind == objects.FUNCTION:
                 ids |= {id(cell) for cell in value.__closure__ or ()}
+        return ids | memory | self._in_memory(memory)
+
+    def _in_memory(self, memory):
+        """Ids of the frames and arrays that the units so far have bound and that lie in it now: not in
+        what they lay in when they were bound, where pandas has joined or replaced columns since."""
+        if not memory:
+            return set()
+        records = [self.records.get(u.uid) for u in self.script.units[: self._at]]
+        bound = [self.base, *(r.binds for r in records if r is not None)]
+        ids = set()
+        for value in (v for names in bound for v in names.values()):
+            for one in _data_in(value):
+                if not memory.isdisjoint(objects.memory_of(one)):
+                    ids.add(self.token(one))
         return ids
 
     def _check_old(self, i, plan, print_, segment, readers, fresh):
@@ -131,9 +146,9 @@ class Copies:
         """Keeps what is about to be changed, where a copy is cheaper than making it again."""
         for value in sure:
             kind = objects.kind_of(value)
-            if kind in (objects.FRAME, objects.ARRAY):
+            if kind in _DATA:
                 self._pin(value)
-            if kind not in (objects.FRAME, objects.ARRAY) and not _is_generator(value):
+            if kind not in _DATA and not _is_generator(value):
                 continue
             names = [n for n, v in self.namespace.items() if v is value and not n.startswith("_")]
             if len(names) != 1:
@@ -184,6 +199,16 @@ class Copies:
                     seen.add(unit.uid)
                     total += record.cost
         return total
+
+
+def _data_in(value):
+    """Frames and arrays that a value is, or that lie in it."""
+    kind = objects.kind_of(value)
+    if kind == objects.MAPPING:
+        value = value.values()
+    elif kind != objects.SEQUENCE:
+        return [value] if kind in _DATA else []
+    return [v for v in itertools.islice(value, HELD_MAX) if objects.kind_of(v) in _DATA]
 
 
 def _is_generator(value):

@@ -253,6 +253,11 @@ def buffers_of(frame):
     return {owner_of(array) for block in getattr(manager, "arrays", ()) for array in _arrays_of(block)}
 
 
+def memory_of(value):
+    """Ids of the memory that a frame or an array lies in."""
+    return {owner_of(value)} if kind_of(value) == ARRAY else buffers_of(value)
+
+
 def size_of(value):
     """Bytes of a frame or an array."""
     if frames.is_array(value):
