@@ -3,9 +3,11 @@ browser. Prints TAP."""
 
 import json
 import unittest
+from unittest import mock
 
 import oracle
 import tap
+from scb_dash import engine, service, wire
 
 ST = "import pandas as pd, numpy as np\nimport streamlit as st\n"
 
@@ -265,6 +267,41 @@ if __name__ == "__main__":
             self.assertEqual(b.metric("m"), 3 + 2 * k)
 
 
+class WholeRuns(unittest.TestCase):
+    """Where nothing else helps all runs anew, within an event."""
+
+    CODE = ("import streamlit as st\nk = st.slider('k', 0, 9, 1)\nst.metric('a', k)\nst.metric('b', 2)\n"
+            "st.metric('c', 1 // (k - 5))\nst.metric('d', 4)")
+
+    def setUp(self):
+        patches = (mock.patch.object(engine, "REPLANS_MAX", -1), mock.patch.object(service, "STEP_AFTER_S", 0))
+        self.b = Board(self.CODE)
+        for patch in patches:
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def labels(self, tree):
+        return [n["label"] for n in oracle._walk(tree) if n["t"] == "metric"]
+
+    def test_the_page_keeps_what_it_showed_until_that_is_there_anew(self):
+        before = json.loads(json.dumps(self.b.tree["tree"]))
+        self.b.set(k=2)
+        self.assertEqual(1, self.b.engine.fresh_runs)
+        patches = self.b._all("patch+json")
+        self.assertLess(4, len(patches))
+        for patch in patches:
+            tree = wire.apply(json.loads(json.dumps(before)), patch)
+            self.assertEqual(["a", "b", "c", "d"], self.labels(tree))
+        self.assertEqual((2, {}), (self.b.metric("a"), self.b.engine.former))
+
+    def test_what_was_not_reached_stays_as_stale(self):
+        self.b.set(k=5)
+        self.assertEqual(("error", 5), (self.b.tree["status"], self.b.metric("a")))
+        self.assertEqual(["d"], [n["label"] for n in self.b.nodes("metric") if n.get("stale")])
+        self.b.set(k=6)
+        self.assertEqual(("ok", ["a", "b", "c", "d"]), (self.b.tree["status"], self.labels(self.b.tree["tree"])))
+
+
 class Mistakes(unittest.TestCase):
     def test_an_error_for_one_value_only(self):
         b = Board(ST + "df = pd.DataFrame({'revenue': [1]})\nname = st.selectbox('col', ['revenue', 'reveneu'])\nst.metric('first', 1)\n"
@@ -358,6 +395,22 @@ class Wire(unittest.TestCase):
         self.assertTrue(b.tree["notes"])
         self.assertLessEqual(len(json.dumps(b.outline)), 4500)
         self.assertLess(len(b.text), 6100)
+
+    def test_a_tree_that_was_too_large_is_whole_again(self):
+        b = Board(ST + "big = st.checkbox('big')\nn = 70_000 if big else 10\n"
+                  "t = pd.date_range('2024', periods=30_000, freq='h')\n"
+                  "for i in range(6):\n"
+                  "    st.line_chart(pd.DataFrame({'t': t, 'v': np.random.default_rng(i).random(30_000)}), x='t', y='v')\n"
+                  "for i in range(n // 4_000 + 1):\n    st.text('x' * min(n, 19_000))")
+        small = json.dumps(b.tree["tree"])
+        self.assertEqual([], b.tree["notes"])
+        b.set(big=True)
+        self.assertLessEqual(len(json.dumps(b.tree["tree"], ensure_ascii=False, separators=(",", ":"))), 230_000)
+        self.assertIn("larger than 230 KB", " ".join(b.tree["notes"]))
+        self.assertIn("too large to be sent", json.dumps(b.tree["tree"]))
+        b.set(big=False)
+        self.assertEqual((small, []), (json.dumps(b.tree["tree"]), b.tree["notes"]))
+        oracle.check(b, oracle.base_namespace())
 
     def test_rows_for_who_has_no_page(self):
         b = Board("import pandas as pd, streamlit as st")

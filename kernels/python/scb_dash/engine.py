@@ -57,6 +57,7 @@ class Engine(Copies, Running):
         self.script = None
         self.interrupt = None
         self.records = {}  # uid: Record
+        self.former = {}  # uid: Shown, of what a whole run has not come to yet
         self.base = {}  # names that the script binds, as they were before
         self.outside = {}  # names that it only reads
         self.base_random = None
@@ -72,7 +73,7 @@ class Engine(Copies, Running):
         self._uids = 0
         self._state_base = {}
         self._at = 0
-        self.runs = self.fresh_runs = 0  # for tests
+        self.runs = self.fresh_runs = self.replans = 0  # for tests
 
     def index_of(self, uid):
         return self._index.get(uid)
@@ -89,8 +90,10 @@ class Engine(Copies, Running):
             record = self.records.get(unit.uid)
             if self.failed is not None and unit.uid == self.failed[0]:
                 parts.append(self.failed[1])
-            elif record is not None:
-                parts.append(_stale(record.shown) if unit.uid in self.pending else record.shown)
+            else:
+                shown = record.shown if record is not None else self.former.get(unit.uid)
+                if shown is not None:
+                    parts.append(_stale(shown) if unit.uid in self.pending else shown)
             if unit.uid == self.stopped:
                 break
         if self.end is not None:
@@ -148,6 +151,7 @@ class Engine(Copies, Running):
             if i in kept:
                 continue
             record = self.records.pop(unit.uid, None)
+            self.former.pop(unit.uid, None)
             self.pending.discard(unit.uid)
             following = [places[u.uid] for u in old[i:] if u.uid in places]
             if record is not None:
@@ -272,6 +276,7 @@ class Engine(Copies, Running):
                 self._walk(plan, start, steps)
                 return
             except Surprise as surprise:
+                self.replans += 1
                 base_init |= plan.dirty | {surprise.index}
                 if surprise.ids:
                     needs.setdefault(surprise.index, set()).update(surprise.ids)
@@ -287,6 +292,7 @@ class Engine(Copies, Running):
         """Everything again, from the namespace that there was."""
         self.fresh_runs += 1
         self._graveyard += self.records.values()
+        self.former.update((uid, record.shown) for uid, record in self.records.items())
         self.records = {}
         self._restore_base()
         self._reset_state()

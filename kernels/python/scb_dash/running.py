@@ -74,6 +74,7 @@ class Running:
             record.changed |= old.changed
             record.keep += old.keep
         self.records[unit.uid] = record
+        self.former.pop(unit.uid, None)
         if isinstance(failed, Rerun):
             self._apply(record, now, state, drawn)
         if failed is not None:
