@@ -181,6 +181,15 @@ if __name__ == "__main__":
             b.set(k=k)
         self.assertEqual(b.metric("s"), 6 + 4 * 9 + 6 * 9)
 
+    def test_a_frame_that_is_changed_in_place_is_not_loaded_again(self):
+        for change in ("df['b'] = df.a * k", "df['a'] += k", "df.loc[0, 'a'] = k", "df['a'] += k\ndf['c'] = df.a",
+                       "df.drop(columns=['a'], inplace=True)\ndf['b'] = k"):
+            b = Board(ST + "k = st.slider('k', 0, 9, 1)\ndf = pd.DataFrame({'a': range(5), 't': list('abcde')})\n" + change +
+                      "\nst.metric('m', str(df.to_dict('list')))")
+            for k in (4, 7, 7, 2):
+                self.assertNotIn(4, b.ran_lines(b.set(k=k)), change)
+                oracle.check(b, oracle.base_namespace())
+
     def test_two_controls_of_one_label(self):
         b = Board("import streamlit as st\na = st.slider('v', 0, 9, 1)\nb = st.slider('v', 0, 9, 2)\nst.metric('m', 10 * a + b)")
         ids = [n["id"] for n in b.nodes("slider")]

@@ -240,12 +240,15 @@ items.append(2)
 st.metric("n", str(items))
 """
 REACHED = """
-@st.cache_resource
-def one():
-    return {"a": 0}
-box = one()
-box["a"] = k
-st.metric("m", str(box))
+df = pd.DataFrame({"a": [1, 2]})
+df["b"] = k
+st.metric("m", int(df.b.sum()))
+"""
+PUT_ELSEWHERE = """
+d = {"b": {"x": 0}}
+d["b"] = dict(d["b"], y=1)
+d["b"]["x"] += k
+st.metric("m", str(d["b"]))
 """
 
 
@@ -345,23 +348,37 @@ class Mutants(unittest.TestCase):
             board, shown = oracle.Board(HEAD + code), []
             for value in (5, 7):
                 board.set(k=value)
-                shown.append(board.metric("m"))
+                shown.append(str(board.metric("m")))
+            self.replans, self.runs = board.engine.replans, board.engine.runs
             return shown
         finally:
             for rule in off:
                 setattr(Switches, rule, True)
 
-    def _cut_off(self, rule, code, right):
-        """The rule keeps it right, and where it fails, a check when a unit is about to run."""
-        self.assertEqual(right, self._shown(code))
-        self.assertEqual(right, self._shown(code, rule))
-        self.assertNotEqual(right, self._shown(code, rule, "checked"))
+    def test_without_the_cut_off_of_objects(self):
+        self.assertEqual(["10", "14"], self._shown(REACHED))
+        self.assertNotEqual(["10", "14"], self._shown(REACHED, "cut_off_objects"))
 
-    def test_cut_off_of_what_is_needed_again(self):
-        self._cut_off("cut_off_needed", NEEDED_AGAIN, ["[0, 1] 5", "[0, 1] 7"])
+    def test_without_the_look_before_a_unit_runs(self):
+        right = ["{'x': 5, 'y': 1}", "{'x': 7, 'y': 1}"]
+        self.assertEqual(right, self._shown(PUT_ELSEWHERE))
+        self.assertNotEqual(right, self._shown(PUT_ELSEWHERE, "checked"))
 
-    def test_cut_off_of_what_reaches_changed_objects(self):
-        self._cut_off("cut_off_objects", REACHED, ["{'a': 5}", "{'a': 7}"])
+    def test_without_the_cut_off_of_what_is_needed_again(self):
+        """Then that look finds it out, and all is planned and run a second time; without it, too, it is wrong."""
+        right = ["[0, 1] 5", "[0, 1] 7"]
+        self.assertEqual((right, 0), (self._shown(NEEDED_AGAIN), self.replans))
+        self._shown(NEEDED_AGAIN, "cut_off_needed")
+        self.assertLess(0, self.replans)
+        self.assertNotEqual(right, self._shown(NEEDED_AGAIN, "cut_off_needed", "checked"))
+
+    def test_without_any_cut_off(self):
+        """It is right all the same, and runs what need not run."""
+        code = "big = k > 3\nst.metric('m', str(big))"
+        self.assertEqual(["True", "True"], self._shown(code))
+        few = self.runs
+        self.assertEqual(["True", "True"], self._shown(code, "cut_off"))
+        self.assertLess(few, self.runs)
 
     def test_without_verification(self):
         Switches.verify = False

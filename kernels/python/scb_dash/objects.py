@@ -254,7 +254,7 @@ def buffers_of(frame):
 
 
 def memory_of(value):
-    """Ids of the memory that a frame or an array lies in."""
+    """Ids of the memory that a frame or an array lies in; none of others."""
     return {owner_of(value)} if kind_of(value) == ARRAY else buffers_of(value)
 
 

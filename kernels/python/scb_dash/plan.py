@@ -5,7 +5,7 @@ re-run unit needs as it was then, although the live object is newer: it comes fr
 units that made and changed it run again, too.
 """
 
-from .objects import ANYTHING
+from .objects import ANYTHING, memory_of
 
 
 class Switches:
@@ -50,6 +50,7 @@ class Plan:
         self.forced = set()
         self.restores = {}  # index: {token: Snapshot}
         self.rewound = {}  # token: index
+        self.covered = {}  # token: ids of the memory that comes back with its snapshot
         self._settle()
 
     def _settle(self):
@@ -119,7 +120,8 @@ class Plan:
                 new = (ids & later[i]) - exempt
                 if ANYTHING in later[i] and ids:
                     new |= ids - exempt
-            new = {token for token in new if self.rewound.get(token, 1 << 30) > i}
+            back = [token for token, at in self.rewound.items() if at <= i]
+            new -= set(back).union(*(self.covered[token] for token in back))
             if new:
                 self._older(i, new)
             self._files(i)
@@ -147,13 +149,17 @@ class Plan:
             snapshot, at = self._snapshot(i, token)
             if snapshot is None:
                 made_again.add(token)
-            elif self._changes(i, token) or at < i:
+                continue
+            self.covered[token] = snapshot.memory | memory_of(snapshot.original)
+            if self._changes(i, token) or at < i:
                 self.restores.setdefault(at, {})[token] = snapshot
                 self.rewound[token] = at
                 between = [j for j in range(at, i) if self._changes(j, token)]
                 self._force(between)
             else:
                 self.restores.setdefault(i, {})[token] = snapshot
+        # nothing else lies in a snapshot's memory that stands for an object of its own
+        made_again.difference_update(*(self.covered[token] for token in new - made_again))
         if made_again:
             self._force(
                 j for j in range(len(self.units))

@@ -1,5 +1,7 @@
 """What is remembered of a unit's last run, and of the namespace at its beginning."""
 
+from . import objects
+
 ABSENT = type("Absent", (), {"__repr__": lambda self: "absent"})()
 
 
@@ -30,3 +32,4 @@ class Snapshot:
     def __init__(self, uid, name, copy, size, original):
         self.uid, self.name, self.copy, self.size = uid, name, copy, size
         self.original = original  # whose id is the token: no other object may get it
+        self.memory = objects.memory_of(original)  # nothing else that was bound before lies in it
