@@ -193,6 +193,7 @@
 #define LIMIT_DASHBOARD_TEXT    (24 * KIB)
 #define LIMIT_DASHBOARD_META                                                                       \
 	(64 * KIB) /* a tree with the model's answer: some hosts read it to it */
+#define LIMIT_DASHBOARD_TITLE    1000 /* bytes of what a listing says of one */
 #define LIMIT_DASHBOARD_KEPT     (1000 * 1000) /* answers of one, kept as text for who asks later */
 #define LIMIT_DASHBOARD_HELD     16            /* events of one that wait for the one that runs */
 #define LIMIT_DASHBOARDS         64 /* of a principal: each up to _TREE and _KEPT in memory */

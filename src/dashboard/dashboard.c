@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "dashboard/dashboard_internal.h"
 #include "session/session.h"
 
@@ -227,10 +228,12 @@ struct session *dashboard_session(struct dashboard *d)
 	return s;
 }
 
+/* A copy, cut: they are handed on without the tree. */
 static char *member(const json_t *tree, const char *name)
 {
 	const char *text = json_string_value(json_object_get(tree, name));
-	return text ? xstrdup(text) : NULL;
+	return text ? xstrndup(text, str_utf8_trim(text, strnlen(text, LIMIT_DASHBOARD_TITLE)))
+		    : NULL;
 }
 
 void dashboard_keep_tree(struct dashboard *d, const json_t *tree)
@@ -255,10 +258,12 @@ const char *dashboard_status(const struct dashboard *d)
 
 bool dashboard_has_tree(const struct dashboard *d)
 {
-	return d->tree;
+	return d->tree || d->tree_recorded;
 }
 
 json_t *dashboard_tree(const struct dashboard *d)
 {
-	return d->tree ? json_loads(d->tree, 0, NULL) : NULL;
+	if (d->tree)
+		return json_loads(d->tree, 0, NULL);
+	return d->tree_recorded ? dashboard_record_tree_get(d) : NULL;
 }

@@ -18,7 +18,8 @@ struct dashboard {
 	char id[ID_TEXT_SIZE], handle[ID_TEXT_SIZE];
 	char *principal, *kernel;       /* kernel NULL: the default one */
 	char code[2 * SHA256_SIZE + 1]; /* SHA-256 of what it is made from; "": not known */
-	char *tree;                     /* the last whole one, as JSON; NULL: none yet */
+	char *tree;                     /* the last whole one, as JSON; NULL: not in memory */
+	bool tree_recorded;             /* there is one on record */
 	char *title, *status;           /* what it says of itself; NULL: nothing */
 	bool stale;                     /* something was shown since */
 	unsigned users;                 /* who hold it */
@@ -80,12 +81,16 @@ void dashboard_answer_bring(struct dashboard_run *r);
 
 /* ---- the store ---- */
 
-/* Records it as it is now; a failure is logged, for the kernel has the truth. */
+/* Records it as it is now, without its tree; a failure is logged, for the kernel has the truth. */
 void dashboard_record_put(const struct dashboard *d);
+/* … with its tree. */
+void dashboard_record_tree(struct dashboard *d);
+/* The tree that is on record, the caller's; NULL: none that can be read. */
+json_t *dashboard_record_tree_get(const struct dashboard *d);
 void dashboard_record_remove(const struct dashboard *d);
 /* That it is the newest of its code. */
 void dashboard_record_code(const struct dashboard *d);
-/* 0 and *ret filled in (id, handle, principal, kernel, code, tree), or -ENOENT. */
+/* 0 and *ret filled in, but for its tree; or -ENOENT. */
 int dashboard_record_get(struct dashboards *m, const char *id, struct dashboard *ret) MUST_CHECK;
 /* The id that was recorded last for that principal and code (its SHA-256): 0, or -ENOENT. */
 int dashboard_record_find(struct dashboards *m, const char *principal, const char *code,

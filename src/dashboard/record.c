@@ -1,5 +1,6 @@
-/* record.c: dashboards in the store, to be found by a later broker and after their session's end.
- */
+/* record.c: dashboards in the store, to be found by a later broker and after their session's end. What
+ * one showed last is a record of its own: it is a thousand times larger than the rest, and read only
+ * when it is shown. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 
 #define KEY_PREFIX "dashboard/"
 #define KEY_SIZE   (sizeof(KEY_PREFIX) + ID_TEXT_SIZE)
+#define TREE_PREFIX "dashboard-tree/"
+#define TREE_SIZE   (sizeof(TREE_PREFIX) + ID_TEXT_SIZE)
 /* … and the id of the newest for each principal and code, by a hash of both. */
 #define CODE_PREFIX "dashboard-code/"
 #define CODE_SIZE   (sizeof(CODE_PREFIX) + 2 * SHA256_SIZE)
@@ -18,6 +21,11 @@
 static void key_of(const char *id, char ret[static KEY_SIZE])
 {
 	(void)snprintf(ret, KEY_SIZE, KEY_PREFIX "%s", id);
+}
+
+static void tree_key(const char *id, char ret[static TREE_SIZE])
+{
+	(void)snprintf(ret, TREE_SIZE, TREE_PREFIX "%s", id);
 }
 
 static void code_key(const char *principal, const char *code, char ret[static CODE_SIZE])
@@ -76,53 +84,82 @@ void dashboard_record_put(const struct dashboard *d)
 	struct err err = {0};
 	if (!s)
 		return;
-	json_t *o = json_pack("{s:s, s:s, s:s*, s:s}", "session", d->handle, "principal",
-		d->principal, "kernel", d->kernel, "code", d->code);
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_t *o = json_pack("{s:s, s:s, s:s*, s:s, s:s*, s:s*, s:b}", "session", d->handle,
+		"principal", d->principal, "kernel", d->kernel, "code", d->code, "title", d->title,
+		"status", d->status, "shown", d->tree_recorded);
+	_cleanup_free_ char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	json_decref(o);
-	if (!text) {
-		log_error("dashboard %s is not on record", d->id);
-		return;
-	}
-	/* what the tree is as text is not made a value for this */
-	if (d->tree && strlen(text) + strlen(d->tree) + 16 < STORE_VALUE_MAX) {
-		char *whole = xasprintf("%.*s,\"tree\":%s}", (int)strlen(text) - 1, text, d->tree);
-		free(text);
-		text = whole;
-	}
 	key_of(d->id, key);
-	if (s->ops->put(s, key, text, strlen(text), &err) < 0)
+	if (!text || s->ops->put(s, key, text, strlen(text), &err) < 0)
 		log_error("dashboard %s is not on record: %s", d->id, err.text);
-	free(text);
+}
+
+void dashboard_record_tree(struct dashboard *d)
+{
+	struct store *s = d->all->config.store;
+	char key[TREE_SIZE];
+	struct err err = {0};
+	if (!s || !d->tree)
+		return;
+	tree_key(d->id, key);
+	if (s->ops->put(s, key, d->tree, strlen(d->tree), &err) < 0)
+		log_error("what dashboard %s shows is not on record: %s", d->id, err.text);
+	else
+		d->tree_recorded = true;
+	dashboard_record_put(d);
+}
+
+json_t *dashboard_record_tree_get(const struct dashboard *d)
+{
+	struct store *s = d->all->config.store;
+	_cleanup_buf_ struct buf text = BUF_INIT(STORE_VALUE_MAX);
+	char key[TREE_SIZE];
+	struct err err;
+	tree_key(d->id, key);
+	if (!s || s->ops->get(s, key, &text, &err) < 0)
+		return NULL;
+	json_t *tree =
+		json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
+	if (json_is_object(tree))
+		return tree;
+	json_decref(tree);
+	return NULL;
 }
 
 void dashboard_record_remove(const struct dashboard *d)
 {
 	struct store *s = d->all->config.store;
-	char key[KEY_SIZE];
+	char key[KEY_SIZE], tree[TREE_SIZE];
 	struct err err;
 	if (!s)
 		return;
 	remove_code(d);
 	key_of(d->id, key);
-	if (s->ops->remove(s, key, &err) < 0)
+	tree_key(d->id, tree);
+	if (s->ops->remove(s, tree, &err) < 0 || s->ops->remove(s, key, &err) < 0)
 		log_error("%s", err.text);
+}
+
+static char *member(const json_t *o, const char *name)
+{
+	const char *text = json_string_value(json_object_get(o, name));
+	return text ? xstrdup(text) : NULL;
 }
 
 static int fill(json_t *o, struct dashboard *ret)
 {
 	const char *handle = json_string_value(json_object_get(o, "session"));
 	const char *principal = json_string_value(json_object_get(o, "principal"));
-	const char *kernel = json_string_value(json_object_get(o, "kernel"));
 	const char *code = json_string_value(json_object_get(o, "code"));
-	const json_t *tree = json_object_get(o, "tree");
 	if (!handle || !id_valid('s', handle) || !principal)
 		return -ENOENT;
 	(void)snprintf(ret->handle, sizeof(ret->handle), "%s", handle);
 	ret->principal = xstrdup(principal);
-	ret->kernel = kernel ? xstrdup(kernel) : NULL;
 	(void)snprintf(ret->code, sizeof(ret->code), "%s", code ? code : "");
-	dashboard_keep_tree(ret, json_is_object(tree) ? tree : NULL);
+	ret->kernel = member(o, "kernel");
+	ret->title = member(o, "title");
+	ret->status = member(o, "status");
+	ret->tree_recorded = json_is_true(json_object_get(o, "shown"));
 	return 0;
 }
 

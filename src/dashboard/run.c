@@ -252,7 +252,7 @@ static void keep_tree(struct dashboard_run *r)
 	if (r->tree) {
 		dashboard_keep_tree(d, r->tree);
 		d->stale = false;
-		dashboard_record_put(d);
+		dashboard_record_tree(d);
 	} else if (r->patch) {
 		d->stale = true;
 	}
