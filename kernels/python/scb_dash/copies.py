@@ -143,7 +143,10 @@ class Copies:
                 table.pin(ids)
 
     def _snapshot(self, unit, print_, sure, now):
-        """Keeps what is about to be changed, where a copy is cheaper than making it again."""
+        """Keeps what is about to be changed, where a copy is cheaper than making it again. Those that were
+        taken when the unit ran last are of what was then."""
+        for held in self.snapshots.values():
+            held[:] = [s for s in held if s.uid != unit.uid]
         for value in sure:
             kind = objects.kind_of(value)
             if kind in _DATA:
@@ -164,7 +167,6 @@ class Copies:
             if not from_base and size / COPY_SPEED > self._cost_of(name, token):
                 continue
             held = self.snapshots.setdefault(token, [])
-            held[:] = [s for s in held if s.uid != unit.uid]
             if self._snapshot_bytes() + size <= SNAPSHOTS_MAX:
                 held.append(Snapshot(unit.uid, name, _copy_of(value), size, value))
 
@@ -173,6 +175,8 @@ class Copies:
 
     def _has_alias(self, name, value):
         """Does any other name, now or in a version that is kept, hold it or its memory?"""
+        if self._in_memory(objects.memory_of(value)) - {self.token(value)}:
+            return True
         ids = self.walker.walk([value]).ids
         for unit in self.script.units:
             record = self.records.get(unit.uid)
@@ -202,8 +206,11 @@ class Copies:
 
 
 def _data_in(value):
-    """Frames and arrays that a value is, or that lie in it."""
+    """Frames and arrays that a value is, or holds."""
     kind = objects.kind_of(value)
+    if kind == objects.INSTANCE:
+        value = getattr(value, "__dict__", {})
+        kind = objects.kind_of(value)
     if kind == objects.MAPPING:
         value = value.values()
     elif kind != objects.SEQUENCE:

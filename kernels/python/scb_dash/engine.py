@@ -349,12 +349,13 @@ class Engine(Copies, Running):
         except Surprise:
             raise
         except Rerun:
-            self._wait(plan, self._at)
+            self._wait(plan, self._at, names, ids)
             raise
         except BaseException as error:
             if self._inner is None:
                 raise
-            self._interrupted_at(plan, error)
+            self._wait(plan, self._at, names, ids)
+            self._say_failed(plan.units[self._at], error, self._inner)
         finally:
             self.board.figures.leave()
             self.board.state._values = state
@@ -392,15 +393,14 @@ class Engine(Copies, Running):
         for unit in self.script.units[i + 1 :]:
             self.pending.add(unit.uid)
 
-    def _interrupted_at(self, plan, error):
-        """A unit failed: it and what was still to run wait for the next event."""
-        self._wait(plan, self._at)
-        self._say_failed(plan.units[self._at], error, self._inner)
-
-    def _wait(self, plan, i):
-        """What was still to run from unit i on is pending."""
+    def _wait(self, plan, i, names, ids):
+        """What was still to run from unit i on is pending: what was planned, and what reads or reaches
+        what the units before have changed unforeseen."""
         self.pending |= {plan.units[j].uid for j in plan.dirty if j >= i}
-        self.pending |= {u.uid for u in self.script.units[i:] if u.uid not in self.records}
+        for unit in self.script.units[i:]:
+            record = self.records.get(unit.uid)
+            if record is None or record.foot & names or meets(record.ids, ids):
+                self.pending.add(unit.uid)
 
     def _say_failed(self, unit, error, shown):
         filename = self.script.filename
