@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 sys.path[:0] = [TESTS, os.path.join(TESTS, "kernel")]
 sys.dont_write_bytecode = True
-from driver import CELL, CODE, Kernel, tlv  # noqa: E402
+from driver import CELL, CODE, STDIN_MODE, Kernel, tlv  # noqa: E402
 
 PREFIX = "application/vnd.scb.dashboard."
 
@@ -43,7 +43,7 @@ class Dashboard:
         self.load(code, "new", title=title, px=px)
 
     def request(self, **request):
-        self.kernel.send(CELL, tlv(CODE, b"dashboard\0" + json.dumps(request).encode()))
+        self.kernel.send(CELL, tlv(CODE, b"dashboard\0" + json.dumps(request).encode()) + tlv(STDIN_MODE, b"\1"))
         self.last = Answer(self.kernel.finish())
         return self.last
 

@@ -17,6 +17,7 @@ sys.path[:0] = [os.path.join(ROOT, "kernels", "python"), os.path.join(ROOT, "tes
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from scb_dash import chance, engine, service  # noqa: E402
+from scb_kernel.interrupts import Interrupts  # noqa: E402
 
 KEY = "d-00000000fuzz"
 
@@ -39,10 +40,14 @@ class InProcess:
         self.module = types.ModuleType("__main__")
         self.namespace = vars(self.module)
         self.emitted = []
+        self.interrupts = Interrupts()
         self.workspace = os.getcwd()
 
     def emit(self, mimes, **more):
         self.emitted.append(mimes)
+
+    def newer_waits(self):
+        return False
 
     def run_coroutine(self, coroutine):
         import asyncio

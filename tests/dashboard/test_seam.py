@@ -1,5 +1,6 @@
 """Requests to the kernel, and what answers them. Prints TAP."""
 
+import random
 import unittest
 
 from dash import Dashboard
@@ -77,6 +78,92 @@ for _ in range(600 * (k == 5)):
 st.metric("Twice", 2 * k)
 st.metric("Sum", sum(items))
 """
+
+
+MANY = """
+import time
+import streamlit as st
+k = st.slider("K", 0, 100, 0)
+j = st.slider("J", 0, 100, 0)
+seen = []
+""" + "".join(f"""seen.append(k)
+try:
+    time.sleep({{pause}} * (k == 5))
+except KeyboardInterrupt:
+    torn = True
+    raise
+st.metric("M{i}", k + {i})
+""" for i in range(12)) + """
+st.metric("Sum", sum(seen) + j)
+"""
+
+
+class GivesWay(unittest.TestCase):
+    """An event whose input says that a newer one waits ends between two units."""
+
+    def setUp(self):
+        self.board = Dashboard(MANY.replace("{pause}", "0.1"))
+        self.addCleanup(self.board.close)
+
+    def shown(self):
+        return [self.board.metric(f"M{i}") for i in range(12)] + [self.board.metric("Sum")]
+
+    def overtaken(self, request, interrupt=False):
+        """An event for which a newer one waits after 0.15 s."""
+        self.board.kernel.input_after(0.15, b"\n")
+        if interrupt:
+            self.board.kernel.interrupt_after(0.25)
+        return self.board.request(op="event", id=self.board.key, event=request)
+
+    def test_and_the_next_one_goes_on_from_there(self):
+        before = self.board.tree["rev"]
+        answer = self.overtaken({"type": "set", "values": {"K": 5}})
+        self.assertEqual(OK, answer.result.status)
+        patch = answer.json("patch")
+        self.assertEqual((True, "error"), (patch["overtaken"], patch["status"]))
+        self.assertIn(len([line for line in patch["ran"] if "try" in line]), range(1, 6))
+        # who has seen nothing of it gets all with the next one's patch
+        patch = self.board.set(J=7)
+        self.assertEqual((before, "ok"), (patch["from"], patch["status"]))
+        self.assertEqual([5 + i for i in range(12)] + [12 * 5 + 7], self.shown())
+        self.assertEqual([], self.board.nodes("error"))
+        self.assertEqual([], [n for n in self.board.nodes() if n.get("stale")])
+        self.assertEqual("NameError", self.board.kernel.run("torn").name)
+        self.assertEqual(self.board.tree["rev"], self.board.set(J=8)["from"])
+
+    def test_an_interrupt_for_it_is_the_same(self):
+        board = self.board
+        board.load(MANY.replace("{pause}", "30"))
+        answer = self.overtaken({"type": "set", "values": {"K": 5}}, True)
+        self.assertEqual(INTERRUPTED, answer.result.status)
+        self.assertTrue(answer.json("patch")["overtaken"])
+        board.set(K=6)
+        self.assertEqual([6 + i for i in range(12)] + [12 * 6], self.shown())
+
+    def test_what_the_script_reads_is_not_that_input(self):
+        self.board.load("import streamlit as st\nk = st.slider('K', 0, 9, 0)\ntry:\n    got = input()\n"
+                        "except EOFError:\n    got = 'none'\nst.metric('G', got)")
+        self.assertEqual("none", self.board.metric("G"))
+
+    def test_a_click_does_not(self):
+        self.board.load("import time\nimport streamlit as st\nif st.button('go'):\n    time.sleep(0.3)\n    m = 1\nelse:\n    m = 0\n"
+                        "st.metric('M', m)")
+        answer = self.overtaken({"type": "click", "id": "go"})
+        self.assertNotIn("overtaken", answer.json("patch"))
+        self.board.merge(answer)
+        self.assertEqual(1, self.board.metric("M"))
+
+    def test_an_interrupt_at_any_moment_leaves_what_the_next_event_needs(self):
+        board, choose = self.board, random.Random(7)
+        for k in range(6, 66):
+            timer = board.kernel.interrupt_after(choose.random() * 0.012)
+            answer = board.event("set", values={"K": k})
+            timer.join()
+            if "patch+json" not in answer.parts:  # it had not begun
+                answer = board.event("set", values={"K": k})
+            board.merge(answer)
+            board.merge(board.event("set", values={"J": k}))
+            self.assertEqual([k + i for i in range(12)] + [12 * k + k], self.shown())
 
 
 class Interrupted(unittest.TestCase):

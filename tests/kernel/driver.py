@@ -166,6 +166,12 @@ class Kernel:
     def interrupt_after(self, seconds):
         timer = threading.Timer(seconds, self.interrupt)
         timer.start()
+        return timer
+
+    def input_after(self, seconds, data):
+        """Input of the cell that runs then."""
+        timer = threading.Timer(seconds, self.send, (DATA, data, FIN))
+        timer.start()
 
     def interrupt(self):
         os.kill(self.process.pid, signal.SIGINT)

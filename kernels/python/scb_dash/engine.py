@@ -13,7 +13,7 @@ import time
 
 from . import chance, errors, figures, nodes, objects, units, values
 from .copies import Copies, deep_copy
-from .errors import Rerun, Surprise
+from .errors import Overtaken, Rerun, Surprise
 from .footprint import Footprint
 from .plan import Plan, Start, Switches, meets
 from .record import ABSENT
@@ -66,6 +66,8 @@ class Engine(Copies, Running):
         self.pending = set()  # uids that have not run since something they need changed
         self.failed = None  # (uid, Shown of the error)
         self.stopped = None  # uid of the unit that called stop()
+        self.gave_way = False  # the last event did not come to its end, for a newer one
+        self._may_give_way = False
         self.end = None
         self._unsafe = set()  # tokens of which no snapshot is kept: readers hand them on
         self._tokens = {}
@@ -129,6 +131,7 @@ class Engine(Copies, Running):
                 self._index = {}
             self._say_failed(None, error, None)
             return ""
+        self.gave_way = False
         start, init = self._align(script)
         self.board.service.enter(self.board)
         try:
@@ -195,6 +198,8 @@ class Engine(Copies, Running):
         board, start = self.board, Start()
         changed = {cid for cid, value in cause.values.items() if board.controls.set(cid, value)}
         board.clicked = cause.clicked
+        if self.gave_way:
+            self.gave_way, self.failed = False, None
         init = {
             i for i, u in enumerate(self.script.units) if (r := self.records.get(u.uid)) is not None
             and (r.shown.clicked or cause.clicked in r.shown.controls or changed & set(r.shown.controls))
@@ -207,7 +212,8 @@ class Engine(Copies, Running):
                 function, (args, kwargs) = board.controls.callbacks.get(cid, (None, ((), {})))
                 if function is not None:
                     board.state._begin()
-                    function(*args, **kwargs)
+                    with self.kernel.interrupts.let_through():
+                        function(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
             self._say_failed(None, error, None)
             return ""
@@ -216,7 +222,12 @@ class Engine(Copies, Running):
         for name, value in self.outside.items():
             if self.namespace.get(name, ABSENT) is not value:
                 start.names.add(name)
-        return self._settle(init, start, steps, started)
+        # a click that is cut off is lost for what has not run; values stay, and come with the next event
+        self._may_give_way = cause.clicked is None
+        try:
+            return self._settle(init, start, steps, started)
+        finally:
+            self._may_give_way = False
 
     def _settle(self, init, start, steps, started):
         board = self.board
@@ -328,6 +339,7 @@ class Engine(Copies, Running):
                 ):
                     self._at = i
                     old = record
+                    self._give_way(old)
                     rewound = plan.restores.get(i, {})
                     steps.before_unit(old.cost if old is not None else 0)
                     new = self._run(i, unit, plan, now, state, drawn, rewound, fresh)
@@ -356,6 +368,8 @@ class Engine(Copies, Running):
                 raise
             self._wait(plan, self._at, names, ids)
             self._say_failed(plan.units[self._at], error, self._inner)
+            if isinstance(error, KeyboardInterrupt):
+                self.gave_way = self._newer_waits()
         finally:
             self.board.figures.leave()
             self.board.state._values = state
@@ -393,6 +407,15 @@ class Engine(Copies, Running):
         for unit in self.script.units[i + 1 :]:
             self.pending.add(unit.uid)
 
+    def _newer_waits(self):
+        return self._may_give_way and self.kernel.newer_waits()
+
+    def _give_way(self, record):
+        """Between units: where a newer event waits this one ends, and that one goes on from here."""
+        if self._newer_waits():
+            self._inner = _stale(record.shown) if record is not None else nodes.Shown()
+            raise Overtaken("a newer event came")
+
     def _wait(self, plan, i, names, ids):
         """What was still to run from unit i on is pending: what was planned, and what reads or reaches
         what the units before have changed unforeseen."""
@@ -407,7 +430,7 @@ class Engine(Copies, Running):
         line = errors.line_of(error, filename) or (unit.line if unit is not None else None)
         message = errors.message(error, self.namespace)
         if isinstance(error, KeyboardInterrupt):
-            self.interrupt = error
+            self.interrupt = None if isinstance(error, Overtaken) else error
             message = "Stopped before it was done."
         story = f"Line {line} failed: {message}" if line else f"Failed: {message}"
         self.board.error = {"story": story + (f"; shown up to line {line - 1}." if line and line > 1 else "")}

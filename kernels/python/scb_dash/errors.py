@@ -16,7 +16,9 @@ class Teach(Exception):
 
 def title(error):
     """What stands above an error's text in the page."""
-    return "The code needs a change" if isinstance(error, Teach) else type(error).__name__
+    if isinstance(error, Teach):
+        return "The code needs a change"
+    return "KeyboardInterrupt" if isinstance(error, Overtaken) else type(error).__name__
 
 
 class Stop(BaseException):
@@ -25,6 +27,10 @@ class Stop(BaseException):
 
 class Rerun(BaseException):
     """scb.rerun()"""
+
+
+class Overtaken(KeyboardInterrupt):
+    """Stopped between two units, for a newer event."""
 
 
 class Surprise(Exception):

@@ -52,7 +52,8 @@ class Running:
         began = time.perf_counter()
         board.ran.append(f"line {unit.line}: {unit.head()}")
         try:
-            self._call(unit, record)
+            with self.kernel.interrupts.let_through():
+                self._call(unit)
         except (Stop, Rerun) as stop:
             record.stopped = isinstance(stop, Stop)
             if isinstance(stop, Rerun):
@@ -91,7 +92,7 @@ class Running:
                 return container._scb_id
         return ""
 
-    def _call(self, unit, record):
+    def _call(self, unit):
         result = eval(unit.code, self.namespace)
         if unit.code.co_flags & 0x80:
             result = self.kernel.run_coroutine(result)

@@ -63,6 +63,11 @@ class Service:
             raise BadRequest(f"there is no op {str(op)[:40]!r}")
         handler(key, request)
 
+    def _whole(self, run, *arguments):
+        """Interrupts come while code of the script runs: what is known of it is never torn."""
+        with self.kernel.interrupts:
+            run(*arguments)
+
     def _board(self, key):
         if key not in self.boards:
             raise BadRequest(f"there is no dashboard {key} in this kernel; run its code again")
@@ -76,11 +81,11 @@ class Service:
         one = board.Board(key, self)
         one.engine = engine.Engine(one, self.kernel)
         self.boards[key] = one
-        self._code(one, request)
+        self._whole(self._code, one, request)
 
     def _op_edit(self, key, request):
         if key in self.boards:
-            self._code(self._board(key), request)
+            self._whole(self._code, self._board(key), request)
         else:  # a kernel that was started anew, or had many since
             self._op_new(key, request)
 
@@ -153,10 +158,14 @@ class Service:
         def step(_):
             self._show(wire.MIME_PATCH, one.advance("running", seq))
 
-        one.begin_run()
+        if not one.engine.gave_way:  # else who waits has nothing since the tree before that
+            one.begin_run()
         with Steps(one, step) as steps:
             printed = one.engine.event(cause, steps)
-        self._show(wire.MIME_PATCH, self._finish(one, seq))
+        patch = self._finish(one, seq)
+        if one.engine.gave_way:
+            patch["overtaken"] = True
+        self._show(wire.MIME_PATCH, patch)
         self._tell(one, printed)
         one.engine.raise_interrupt()
 
@@ -167,7 +176,7 @@ class Service:
         values = self._resolve(one, values)
         for cid in [cid for cid in values if cid in one.controls.forms]:
             one.controls.hold(cid, values.pop(cid))
-        self._replay(one, event, engine.Cause(values=values))
+        self._whole(self._replay, one, event, engine.Cause(values=values))
 
     def _event_click(self, one, event):
         cid = one.controls.find(event.get("id"), one.engine.controls_alive())
@@ -175,7 +184,7 @@ class Service:
             raise BadRequest(self._no_control(one, event.get("id")))
         form = one.controls.forms.get(cid)
         values = one.controls.held_of(form) if form and one.controls.known[cid].get("submit") else {}
-        self._replay(one, event, engine.Cause(values=values, clicked=cid))
+        self._whole(self._replay, one, event, engine.Cause(values=values, clicked=cid))
 
     def _event_submit(self, one, event):
         form = event.get("form")
@@ -188,10 +197,10 @@ class Service:
         values.update(self._resolve(one, given if isinstance(given, dict) else {}))
         buttons = [c for c in inside if one.controls.known[c].get("submit")]
         clicked = event.get("id") if event.get("id") in buttons else (buttons[0] if buttons else None)
-        self._replay(one, event, engine.Cause(values=values, clicked=clicked))
+        self._whole(self._replay, one, event, engine.Cause(values=values, clicked=clicked))
 
     def _event_rerun(self, one, event):
-        self._replay(one, event, engine.Cause(everything=True))
+        self._whole(self._replay, one, event, engine.Cause(everything=True))
 
     def _resolve(self, one, values):
         alive = one.engine.controls_alive()

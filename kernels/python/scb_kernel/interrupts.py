@@ -9,7 +9,7 @@ class Interrupts:
     """`running` is true while the code of a cell runs: only then does SIGINT raise. One that comes
     before is swallowed, and `missed` says so: it may have been meant for the cell that begins, which
     the agent then says on the socket, too. Used as a context it holds interrupts back from what must
-    not be torn (a frame on the socket)."""
+    not be torn (a frame on the socket); within, `let_through()` is a context in which they come."""
 
     def __init__(self):
         self.running = False
@@ -44,3 +44,24 @@ class Interrupts:
             self._pending = False
             if self.running:
                 raise KeyboardInterrupt
+
+    def let_through(self):
+        return _LetThrough(self)
+
+
+class _LetThrough:
+    """One that was held back comes at its beginning."""
+
+    def __init__(self, interrupts):
+        self._interrupts, self._held = interrupts, 0
+
+    def __enter__(self):
+        own = self._interrupts
+        self._held, own._held = own._held, 0
+        if own._pending:
+            own._pending = False
+            own._held = self._held
+            raise KeyboardInterrupt
+
+    def __exit__(self, *exc):
+        self._interrupts._held = self._held

@@ -222,6 +222,11 @@ class Kernel:
             self._dashboards = service.Service(self)
         self._dashboards.answer(request)
 
+    def newer_waits(self):
+        """Does a request wait for which this one may give way? That is what its input says."""
+        with self.interrupts:
+            return self.channel.frame_waits(wire.DATA)
+
     def _in_ipython(self, source):
         """Runs it in IPython; False where there is none."""
         if not self._has_ipython or self._load_ipython() is None:
@@ -287,7 +292,7 @@ class Kernel:
         """A SIGINT came when no cell ran: was it for this one?"""
         self.interrupts.missed = False
         with self.interrupts:
-            waits = self.channel.interrupt_waits()
+            waits = self.channel.frame_waits(wire.INTERRUPT)
         if waits:
             raise KeyboardInterrupt
 
@@ -346,7 +351,7 @@ class Kernel:
         linecache.cache.pop(f"<cell {self._count - SOURCES_MAX}>", None)
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
-        self.stdin.begin(stdin_open)
+        self.stdin.begin(stdin_open and not mode)  # a request's input is no code's
         self.channel.begin_cell()
         status, code, error = self._run(source, mode)
         self.stdin.end()

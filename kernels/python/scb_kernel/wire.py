@@ -123,9 +123,8 @@ class Channel:
         fds, self._fds = self._fds, []
         return fds
 
-    def interrupt_waits(self):
-        """Has the agent sent INTERRUPT behind the cell that begins? Does not wait, and leaves what
-        else has come to be read."""
+    def frame_waits(self, wanted):
+        """Has a frame of that kind come behind the cell? Does not wait, and leaves it to be read."""
         try:
             while True:
                 self._receive(PAYLOAD_MAX, _socket.MSG_DONTWAIT)
@@ -134,7 +133,7 @@ class Channel:
         at = 0
         while len(self._in) - at >= _header.size:
             _, kind, _, _, length = _header.unpack_from(self._in, at)
-            if kind == INTERRUPT:
+            if kind == wanted:
                 return True
             at += _header.size + length
         return False
