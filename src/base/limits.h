@@ -192,7 +192,7 @@
 #define LIMIT_DASHBOARD_OUTLINE (16 * KIB)
 #define LIMIT_DASHBOARD_TEXT    (24 * KIB)
 #define LIMIT_DASHBOARD_META                                                                       \
-	(64 * KIB) /* a tree with the model's answer: some hosts read it to it */
+	(64 * KIB)                    /* a tree with the model's answer: some hosts read it to it */
 #define LIMIT_DASHBOARD_TITLE    1000 /* bytes of what a listing says of one */
 #define LIMIT_DASHBOARD_KEPT     (1000 * 1000) /* answers of one, kept as text for who asks later */
 #define LIMIT_DASHBOARD_HELD     16            /* events of one that wait for the one that runs */

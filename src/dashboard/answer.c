@@ -46,7 +46,7 @@ static int bad(struct err *err, const char *what)
 
 /* What an answer may say: all else that a cell puts into it is dropped, since members of the tool's
  * result are the broker's. */
-enum type { INTEGER, NUMBER, TEXT, ARRAY, OBJECT };
+enum type { INTEGER, NUMBER, BOOLEAN, TEXT, ARRAY, OBJECT };
 struct member {
 	const char *name;
 	enum type type;
@@ -55,7 +55,8 @@ static const struct member tree_members[] = {{"v", INTEGER}, {"rev", INTEGER}, {
 	{"about", TEXT}, {"status", TEXT}, {"ms", NUMBER}, {"notes", ARRAY}, {"tree", ARRAY}, {0}};
 static const struct member patch_members[] = {{"v", INTEGER}, {"from", INTEGER}, {"rev", INTEGER},
 	{"title", TEXT}, {"about", TEXT}, {"status", TEXT}, {"ms", NUMBER}, {"ran", ARRAY},
-	{"notes", ARRAY}, {"set", OBJECT}, {"order", OBJECT}, {"del", ARRAY}, {0}};
+	{"notes", ARRAY}, {"set", OBJECT}, {"order", OBJECT}, {"del", ARRAY},
+	{"overtaken", BOOLEAN}, {0}};
 static const struct member page_members[] = {
 	{"v", INTEGER}, {"rev", INTEGER}, {"set", OBJECT}, {"export", OBJECT}, {0}};
 static const struct member outline_members[] = {{"rev", INTEGER}, {"title", TEXT}, {"status", TEXT},
@@ -68,6 +69,8 @@ static bool is_of(const json_t *v, enum type type)
 		return json_is_integer(v);
 	case NUMBER:
 		return json_is_number(v);
+	case BOOLEAN:
+		return json_is_boolean(v);
 	case TEXT:
 		return json_is_string(v);
 	case ARRAY:
@@ -113,6 +116,14 @@ static int take_json(struct dashboard_run *r, const struct exec_mime *m, size_t 
 	return 0;
 }
 
+static int take_patch(struct dashboard_run *r, const struct exec_mime *m, struct err *err)
+{
+	int e = take_json(r, m, LIMIT_DASHBOARD_ANSWER, patch_members, &r->patch, err);
+	r->gave_way = json_is_true(json_object_get(r->patch, "overtaken"));
+	json_object_del(r->patch, "overtaken"); /* which is for this broker */
+	return e;
+}
+
 static int take_text(struct dashboard_run *r, const struct exec_mime *m, struct err *err)
 {
 	const struct dashboards_config *c = &r->dashboard->all->config;
@@ -154,7 +165,7 @@ static int take(struct dashboard_run *r, struct exec_mime *m, struct err *err)
 	if (strcmp(kind, "tree+json") == 0)
 		return take_json(r, m, LIMIT_DASHBOARD_TREE, tree_members, &r->tree, err);
 	if (strcmp(kind, "patch+json") == 0)
-		return take_json(r, m, LIMIT_DASHBOARD_ANSWER, patch_members, &r->patch, err);
+		return take_patch(r, m, err);
 	if (strcmp(kind, "page+json") == 0)
 		return take_json(r, m, LIMIT_DASHBOARD_ANSWER, page_members, &r->page, err);
 	if (strcmp(kind, "outline+json") == 0)
@@ -204,12 +215,11 @@ bool dashboard_answer_step(struct dashboard_run *r, const struct exec_bundle *b)
 		/* the last one is read at the end, and only then */
 		if (!memmem(m->data, m->n, running, strlen(running)))
 			continue;
-		json_t **slot = tree ? &r->tree : &r->patch;
-		if (take_json(r, m, tree ? LIMIT_DASHBOARD_TREE : LIMIT_DASHBOARD_ANSWER,
-			    tree ? tree_members : patch_members, slot, &err) < 0)
+		if ((tree ? take_json(r, m, LIMIT_DASHBOARD_TREE, tree_members, &r->tree, &err)
+			  : take_patch(r, m, &err)) < 0)
 			continue;
-		r->from = tree ? 0 : revision(*slot, "from");
-		r->rev = revision(*slot, "rev");
+		r->from = tree ? 0 : revision(r->patch, "from");
+		r->rev = revision(tree ? r->tree : r->patch, "rev");
 	}
 	return r->rev > before;
 }

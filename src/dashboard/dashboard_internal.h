@@ -40,6 +40,9 @@ struct dashboard_run {
 	struct exec_call *op;
 	uint64_t started_us; /* CLOCK_MONOTONIC; 0: held back */
 	bool quiet;          /* the broker's own, for the tree: nobody asked, nothing is recorded */
+	bool told;           /* its kernel knows that a newer event waits */
+	bool gave_way;       /* … and says that it has ended for that */
+	char by[ID_TEXT_SIZE]; /* job of the event that it gave way to, whose answer is its own */
 	bool interrupted, done;
 	struct exec_status *status;
 	struct err *err;

@@ -1,6 +1,6 @@
-/* record.c: dashboards in the store, to be found by a later broker and after their session's end. What
- * one showed last is a record of its own: it is a thousand times larger than the rest, and read only
- * when it is shown. */
+/* record.c: dashboards in the store, to be found by a later broker and after their session's end.
+ * What one showed last is a record of its own: it is a thousand times larger than the rest, and
+ * read only when it is shown. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "dashboard/dashboard_internal.h"
 #include "store/store.h"
 
-#define KEY_PREFIX "dashboard/"
-#define KEY_SIZE   (sizeof(KEY_PREFIX) + ID_TEXT_SIZE)
+#define KEY_PREFIX  "dashboard/"
+#define KEY_SIZE    (sizeof(KEY_PREFIX) + ID_TEXT_SIZE)
 #define TREE_PREFIX "dashboard-tree/"
 #define TREE_SIZE   (sizeof(TREE_PREFIX) + ID_TEXT_SIZE)
 /* … and the id of the newest for each principal and code, by a hash of both. */
@@ -118,8 +118,7 @@ json_t *dashboard_record_tree_get(const struct dashboard *d)
 	tree_key(d->id, key);
 	if (!s || s->ops->get(s, key, &text, &err) < 0)
 		return NULL;
-	json_t *tree =
-		json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *tree = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
 	if (json_is_object(tree))
 		return tree;
 	json_decref(tree);

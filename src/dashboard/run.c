@@ -13,6 +13,8 @@
 /* An event that has run for so long is interrupted for a newer one: until then its caller waits,
  * and was not yet told that it takes long. */
 #define PATIENCE_US (400 * USEC_PER_MSEC)
+/* … but first it has so long to end between two statements. */
+#define GRACE_US (60 * USEC_PER_MSEC)
 /* Without events for so long: the whole tree is fetched. */
 #define SETTLE_MS 1000
 /* Answers that are kept for who asks later. */
@@ -244,6 +246,53 @@ static void start_held(struct dashboard *d)
 		start(r, s);
 }
 
+/* ---- an event that a newer one overtakes ---- */
+
+static json_t *values_of(const struct dashboard_run *r)
+{
+	return json_object_get(json_object_get(r->request, "event"), "values");
+}
+
+static bool sets_values(const json_t *request)
+{
+	const json_t *event = json_object_get(request, "event");
+	return dashboard_wants(request, "set") && json_is_object(json_object_get(event, "values"));
+}
+
+/* The event for which it ended before its end; NULL: none. What was cut off before it began said
+ * nothing. */
+static struct dashboard_run *overtaken_by(const struct dashboard_run *r)
+{
+	bool cut_off =
+		r->gave_way || (r->status && !r->patch && r->status->reason == REASON_CANCELLED);
+	return r->told && cut_off ? held_back(r->dashboard) : NULL;
+}
+
+/* Who waits for it waits for that one from now on, which sets its values too: it may not have come
+ * to do so. */
+static void pass_on(struct dashboard_run *r, struct dashboard_run *next)
+{
+	(void)snprintf(r->by, sizeof(r->by), "%s", next->job);
+	if (sets_values(r->request) && sets_values(next->request))
+		json_object_update_missing(values_of(next), values_of(r));
+	list_for_each (w, after, &r->waits, struct dashboard_wait, link) {
+		list_remove(&w->link);
+		list_append(&next->waits, &w->link);
+		w->run = next;
+	}
+}
+
+/* The run whose answer it is. */
+static struct dashboard_run *standing(struct dashboard_run *r)
+{
+	if (!r || !r->by[0])
+		return r;
+	list_for_each (one, next, &r->dashboard->runs, struct dashboard_run, link)
+		if (strcmp(one->job, r->by) == 0)
+			return standing(one);
+	return NULL;
+}
+
 /* ---- the end of a run ---- */
 
 static void keep_tree(struct dashboard_run *r)
@@ -277,7 +326,11 @@ static void on_end(struct dashboard_run *r, struct exec_status *status, const st
 	}
 	session_release(TAKE_PTR(r->session));
 	dashboard_hold(d);
-	tell_all(r);
+	struct dashboard_run *next = overtaken_by(r);
+	if (next)
+		pass_on(r, next);
+	else
+		tell_all(r);
 	if (!r->err)
 		keep_tree(r);
 	dashboard_answer_keep(r);
@@ -324,6 +377,7 @@ static void start(struct dashboard_run *r, struct session *s)
 		.code = request,
 		.timeout_us = r->ask.timeout_us,
 		.wait_us = LIMIT_TIMEOUT_S * USEC_PER_SEC,
+		.stdin_open = r->ask.kind == DASHBOARD_MOVE, /* for make_way() */
 		.shown = on_shown,
 	};
 	r->started_us = clock_monotonic_us();
@@ -349,13 +403,19 @@ static void on_patience(uv_timer_t *t)
 		interrupt(running);
 }
 
-/* Something waits for it: an event, which the person has overtaken, is given a little time. */
+/* A newer event waits for it: it may end between two statements, and is interrupted after a while.
+ * A click runs to its end, since it is one for the run that it causes alone. */
 static void make_way(struct dashboard_run *running)
 {
 	uint64_t ran_us = clock_monotonic_us() - running->started_us;
-	if (running->ask.kind == DASHBOARD_MOVE)
-		(void)uv_timer_start(&running->dashboard->patience, on_patience,
-			(PATIENCE_US - MIN(ran_us, PATIENCE_US)) / USEC_PER_MSEC, 0);
+	if (!sets_values(running->request) && !dashboard_wants(running->request, "rerun"))
+		return;
+	if (!running->told)
+		(void)exec_input(session_exec(running->session), running->job, "\n", 1, true, NULL,
+			NULL, NULL);
+	running->told = true;
+	(void)uv_timer_start(&running->dashboard->patience, on_patience,
+		MAX(PATIENCE_US - MIN(ran_us, PATIENCE_US), GRACE_US) / USEC_PER_MSEC, 0);
 }
 
 /* Two events that set values are one. */
@@ -367,12 +427,6 @@ static void gather(struct dashboard_run *held, const struct dashboard_ask *ask)
 	json_object_set(have, "seq", json_object_get(more, "seq"));
 	json_object_set(have, "rev", json_object_get(more, "rev"));
 	held->seq = MAX(held->seq, ask->seq);
-}
-
-static bool sets_values(const json_t *request)
-{
-	const json_t *event = json_object_get(request, "event");
-	return dashboard_wants(request, "set") && json_is_object(json_object_get(event, "values"));
 }
 
 bool dashboard_joins(const struct dashboard *d, const struct dashboard_ask *ask)
@@ -390,7 +444,7 @@ struct dashboard_wait *dashboard_ask(struct dashboard *d, const struct dashboard
 	(void)uv_timer_stop(&d->settle);
 	list_for_each (r, next, &d->runs, struct dashboard_run, link) /* delivered again */
 		if (strcmp(r->job, ask->job) == 0)
-			return wait_new(d, r, ask->have, false, wait_us, fn, user);
+			return wait_new(d, standing(r), ask->have, false, wait_us, fn, user);
 	if (dashboard_joins(d, ask)) {
 		gather(held, ask);
 		return wait_new(d, held, ask->have, false, wait_us, fn, user);
@@ -417,7 +471,7 @@ struct dashboard_wait *dashboard_wait_for(struct dashboard *d, uint64_t seq, uin
 	list_for_each (r, next, &d->runs, struct dashboard_run, link)
 		if (!r->quiet && (seq == 0 || r->seq == seq))
 			found = r;
-	return wait_new(d, found, have, true, wait_us, fn, user);
+	return wait_new(d, standing(found), have, true, wait_us, fn, user);
 }
 
 void dashboard_cancel(struct dashboard *d)

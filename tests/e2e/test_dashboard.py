@@ -36,6 +36,26 @@ while n == 40 and not os.path.exists("go"):
     time.sleep(0.05)
 scb.bar_chart({"a": n})
 """
+STEPS_CODE = """
+import scb, time
+n = scb.slider("Count", 1, 50, 10)
+m = scb.slider("More", 1, 50, 10)
+def step(i):
+    try:
+        time.sleep(0.03 * (n == 40))
+    except KeyboardInterrupt:
+        open("torn", "a").write(str(i))
+        raise
+    with open("steps", "a") as f:
+        f.write(f"{n} ")
+""" + "".join(f"step({i})\n" for i in range(100)) + """
+scb.metric("Result", n)
+scb.metric("Other", m)
+if scb.button("Go"):
+    for i in range(10):
+        time.sleep(0.08)
+    scb.metric("Gone", n)
+"""
 
 
 class Dashboard(unittest.TestCase):
@@ -309,6 +329,56 @@ class Dashboard(unittest.TestCase):
         self.assertEqual({"Count": 23, "Result": 23}, self.opened())
         starts = [e for e in self.place.audit() if e["event"] == "exec.start" and e["tool"] == "dashboard_event"]
         self.assertLess(len(starts), 5 + 3)  # fewer than the moves and the looks since
+
+    def test_newer_ends_older_between_statements(self):
+        """an event ends between two statements for a newer one; who waits for it has that one's answer, and no value is lost"""
+        self.show(STEPS_CODE)
+        tree = self.event("open")
+        calls = []
+        for seq, values in ((501, {"Count": 40}), (502, {"More": 30})):
+            calls.append(self.c.start("dashboard_event", dashboard=self.board,
+                                      event={"type": "set", "seq": seq, "rev": tree["rev"], "values": values}))
+            time.sleep(0.1)
+        # what the next move finds is still on its way
+        calls.append(self.c.start("dashboard_event", dashboard=self.board,
+                                  event={"type": "set", "seq": 503, "rev": tree["rev"], "values": {"Count": 20}}))
+        answers = [self.c.finish(call) for call in calls]
+        self.assertEqual([], [str(r) for r in answers if r.is_error])
+        last = answers[-1].data
+        while last["status"] == "running":
+            last = self.event("poll", seq=503, rev=tree["rev"], wait_s=20)
+        self.assertEqual(("ok", tree["rev"]), (last["status"], last["from"]), last)
+        self.assertEqual({"Count": 20, "More": 30, "Result": 20, "Other": 30, "Go": None}, self.opened())
+        self.assertEqual("ok", self.event("poll", seq=501, rev=tree["rev"], wait_s=20)["status"])
+        r = self.c.tool("run_code", session=self.session, code="import os; (os.path.exists('torn'), open('steps').read().split())")
+        torn, steps = eval(r.results[0]["mime"]["text/plain"])
+        self.assertFalse(torn)
+        self.assertLess(steps.count("40"), 100)
+        self.assertGreaterEqual(steps.count("20"), 100)
+
+    def test_values_behind_other_code_are_not_lost(self):
+        """an event that waited behind a cell and made way before it began: its values come with the next one's"""
+        self.show(STEPS_CODE)
+        self.c.tool("run_code", session=self.session, code="import time; time.sleep(2)", wait_s=0)
+        calls = [self.c.start("dashboard_event", dashboard=self.board,
+                              event={"type": "set", "seq": 501 + i, "rev": 0, "values": values})
+                 for i, values in enumerate(({"Count": 33}, {"More": 8}))]
+        answers = [self.c.finish(call) for call in calls]
+        self.assertEqual([], [str(r) for r in answers if r.is_error])
+        self.assertTrue(until(lambda: self.event("poll", seq=502, wait_s=20)["status"] == "ok", 30 * SLOW))
+        self.assertEqual({"Count": 33, "More": 8, "Result": 33, "Other": 8, "Go": None}, self.opened())
+
+    def test_a_click_is_not_lost(self):
+        """a click runs to its end, whatever is moved meanwhile"""
+        self.show(STEPS_CODE)
+        call = self.c.start("dashboard_event", dashboard=self.board, event={"type": "click", "seq": 501, "rev": 0, "id": "Go"})
+        time.sleep(0.2)
+        self.event("set", values={"More": 7})
+        patch = self.c.finish(call).data
+        while patch["status"] == "running":
+            patch = self.event("poll", seq=501, rev=0, wait_s=20)
+        self.assertIn("Gone", [n.get("label") for n in patch["set"].values()])
+        self.assertTrue(until(lambda: self.opened()["Other"] == 7, 20 * SLOW))
 
     def test_too_many_wait(self):
         """what cannot be gathered waits, but not without end"""

@@ -1,5 +1,5 @@
-/* Dashboards on record: found by a later broker, listed without what they showed being read, whatever a
- * power cut has left of them. */
+/* Dashboards on record: found by a later broker, listed without what they showed being read,
+ * whatever a power cut has left of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "dashboard/dashboard.h"
+#include "provider/record.h"
 #include "store/store.h"
 
 #define TREE_SIZE (230 * 1000)
@@ -85,13 +86,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	_cleanup_free_ char *remove = xasprintf("rm -r %s", dir);
 	(void)state;
 	dashboards_free(all);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(0, uv_loop_close(&loop));
 	files->ops->close(files);
-	return system(remove);
+	return record_remove_tree(dir);
 }
 
 /* ---- records ---- */
@@ -124,7 +124,8 @@ static char *a_tree(void)
 }
 
 #define HEAD                                                                                       \
-	"\"session\":\"s-00000000000000000000000000000001\",\"principal\":\"" WHO "\",\"code\":\"\""
+	"\"session\":\"s-00000000000000000000000000000001\",\"principal\":\"" WHO "\",\"code\":"   \
+	"\"\""
 
 static void put_head(unsigned n)
 {
