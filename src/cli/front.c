@@ -23,12 +23,12 @@
 #include "cli/paths.h"
 #include "cli/reach.h"
 #include "cli/serve.h"
+#include "mcp/frontread.h"
 #include "mcp/frontsecret.h"
-#include "mcp/frontwire.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/lines.h"
 
-#define CHUNK (128 * KIB)
+#define CHUNK FRONTREAD_CHUNK
 /* After the host's end: the broker closes the connection once it has let go of what ran. */
 #define BYE_US (2 * USEC_PER_SEC)
 
@@ -308,8 +308,9 @@ static bool ask_for_secrets(struct front *f, const struct front_frame *frame)
 	return true; /* then they are not available */
 }
 
-static bool on_frame(struct front *f, const struct front_frame *frame)
+static bool on_frame(void *user, const struct front_frame *frame)
 {
+	struct front *f = user;
 	switch (frame->type) {
 	case FRONT_ANSWER:
 		if (drop(f, frame->number))
@@ -343,46 +344,6 @@ static bool on_frame(struct front *f, const struct front_frame *frame)
 		break;
 	}
 	return false;
-}
-
-/* False: the connection is over. */
-static bool on_bytes(struct front *f, const uint8_t *p, size_t n, size_t *ret_used)
-{
-	struct front_frame frame;
-	size_t size, used = 0;
-	int r;
-	while ((r = frontwire_next(FRONT_FROM_BROKER, p + used, n - used, &frame, &size)) == 1) {
-		used += size;
-		if (!on_frame(f, &frame))
-			return false;
-	}
-	*ret_used = used;
-	return r == 0;
-}
-
-/* One read. What comes whole is given to the host from where it was read to. */
-static bool receive(struct front *f)
-{
-	bool fresh = f->from.len == 0;
-	if (!fresh && buf_reserve(&f->from, CHUNK) < 0)
-		return false;
-	uint8_t *to = fresh ? (uint8_t *)f->chunk : f->from.data + f->from.len;
-	ssize_t n = recv(f->sock, to, CHUNK, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
-	if (n <= 0)
-		return false;
-	size_t used = 0;
-	if (fresh)
-		return on_bytes(f, to, (size_t)n, &used) &&
-		       buf_append(&f->from, to + used, (size_t)n - used) == 0;
-	f->from.len += (size_t)n;
-	if (!on_bytes(f, f->from.data, f->from.len, &used))
-		return false;
-	buf_consume(&f->from, used);
-	if (f->from.len == 0)
-		buf_done(&f->from);
-	return true;
 }
 
 /* ---- the loop ---- */
@@ -434,6 +395,7 @@ static void turn(struct front *f, int timeout_ms)
 	enum { IN, OUT, SOCK, N };
 	struct gather_answer due;
 	bool sends = f->unsent || secret_due(f, &due);
+	const struct frontread how = {FRONT_FROM_BROKER, on_frame, f, (uint8_t *)f->chunk};
 	struct pollfd p[N + LIMIT_SECRETS] = {
 		[IN] = {f->in_ended || hold ? -1 : f->in, POLLIN, 0},
 		/* without events, too, it says when nobody reads there any more */
@@ -450,9 +412,9 @@ static void turn(struct front *f, int timeout_ms)
 		flush_queue(f);
 	if (p[IN].revents)
 		read_host(f);
-	bool lost = p[SOCK].revents & ~POLLOUT && !receive(f);
+	bool lost = p[SOCK].revents & ~POLLOUT && !frontread(&how, f->sock, &f->from);
 	if (!lost && f->sock >= 0 && !send_unsent(f))
-		lost = !receive(f); /* it may have said why */
+		lost = !frontread(&how, f->sock, &f->from); /* it may have said why */
 	if (lost)
 		lose_broker(f);
 }

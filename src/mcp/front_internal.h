@@ -6,11 +6,8 @@
 #include "base/list.h"
 #include "mcp/fronthello.h"
 #include "mcp/fronts.h"
-#include "mcp/frontwire.h"
+#include "mcp/frontread.h"
 #include "mcp/transport.h"
-
-/* One read; a message of usual size is worked on where it was read to. */
-#define FRONT_CHUNK (128 * KIB)
 
 struct fronts {
 	struct fronts_config config;
@@ -21,7 +18,7 @@ struct fronts {
 	bool leaving;
 	struct list fronts;
 	unsigned n_connected, n_live, n_waiting;
-	uint8_t chunk[FRONT_CHUNK];
+	uint8_t chunk[FRONTREAD_CHUNK];
 };
 
 struct control;

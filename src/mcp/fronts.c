@@ -22,7 +22,7 @@
 
 #define TICK_MS 1000
 /* What a connection's buffers may keep between messages. */
-#define KEEP FRONT_CHUNK
+#define KEEP FRONTREAD_CHUNK
 
 static void on_poll(uv_poll_t *h, int status, int events);
 
@@ -380,8 +380,9 @@ static void end_conn(struct front *f)
 }
 
 /* True: go on reading. */
-static bool on_frame(struct front *f, const struct front_frame *frame)
+static bool on_frame(void *user, const struct front_frame *frame)
 {
+	struct front *f = user;
 	if (!f->greeted) /* one that waits says nothing more until then */
 		return frame->type == FRONT_HELLO && !f->hello && on_hello(f, frame);
 	if (frame->type == FRONT_MESSAGE && f->conn && frame->number) {
@@ -402,56 +403,12 @@ static bool on_frame(struct front *f, const struct front_frame *frame)
 	return false; /* what has no place here */
 }
 
-/* The frames at the start of p[0..n); *ret_used of them were worked on. False: the connection ends.
- */
-static bool on_bytes(struct front *f, const uint8_t *p, size_t n, size_t *ret_used)
-{
-	struct front_frame frame;
-	size_t size, used = 0;
-	int r;
-	while ((r = frontwire_next(FRONT_FROM_FRONT, p + used, n - used, &frame, &size)) == 1) {
-		used += size;
-		if (!on_frame(f, &frame))
-			return false;
-	}
-	*ret_used = used;
-	return r == 0;
-}
-
 static void front_close(struct front *f);
-
-/* One read; false: the connection is over. */
-static bool receive(struct front *f)
-{
-	bool fresh = f->in.len == 0; /* then nothing is copied that is whole */
-	if (!fresh && buf_reserve(&f->in, FRONT_CHUNK) < 0)
-		return false;
-	uint8_t *to = fresh ? f->all->chunk : f->in.data + f->in.len;
-	ssize_t n = recv(f->fd, to, FRONT_CHUNK, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
-	if (n <= 0)
-		return false;
-	size_t used = 0;
-	if (fresh) {
-		bool good = on_bytes(f, to, (size_t)n, &used) &&
-			    buf_append(&f->in, to + used, (size_t)n - used) == 0;
-		/* the beginning of a secret, perhaps; f may keep it, wiped in its time */
-		explicit_bzero(to + used, (size_t)n - used);
-		return good;
-	}
-	f->in.len += (size_t)n;
-	if (!on_bytes(f, f->in.data, f->in.len, &used))
-		return false;
-	buf_consume(&f->in, used);
-	if (f->in.len == 0 && f->in.cap > KEEP)
-		buf_done(&f->in);
-	return true;
-}
 
 static void on_poll(uv_poll_t *h, int status, int events)
 {
 	struct front *f = h->data;
+	const struct frontread how = {FRONT_FROM_FRONT, on_frame, f, f->all->chunk};
 	bool goes_on = true;
 	if (f->broken || status < 0) {
 		front_close(f);
@@ -460,7 +417,7 @@ static void on_poll(uv_poll_t *h, int status, int events)
 	if (events & UV_WRITABLE)
 		flush_out(f);
 	if (events & UV_READABLE)
-		goes_on = receive(f);
+		goes_on = frontread(&how, f->fd, &f->in);
 	if (!goes_on || (f->ending && f->out.len == 0 && !f->broken))
 		front_close(f);
 	else if (!f->broken)
@@ -511,7 +468,7 @@ static void front_new(struct fronts *a, int fd, uid_t uid)
 	};
 	f->since_us = clock_monotonic_us();
 	(void)snprintf(f->principal, sizeof(f->principal), "uid:%u", uid);
-	buf_init(&f->in, LIMIT_MCP_LINE + FRONT_MESSAGE_HEAD + FRONT_CHUNK);
+	buf_init(&f->in, LIMIT_MCP_LINE + FRONT_MESSAGE_HEAD + FRONTREAD_CHUNK);
 	f->in.wipe = true;
 	/* every request in flight may end with a largest message at once */
 	buf_init(&f->out, LIMIT_MCP_OUT_QUEUE +

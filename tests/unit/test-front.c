@@ -1,12 +1,14 @@
 /* test-front.c: the front protocol: frames, hello, versions. The broker's end of it is tested with
  * real fronts (tests/e2e/test_front.py), and with any bytes (tests/fuzz/fuzz-front.c). */
-#include "mcp/frontwire.h"
+#include "mcp/frontread.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/limits.h"
@@ -57,6 +59,60 @@ static void test_answer(void **state)
 		frontwire_next(FRONT_FROM_BROKER, p + size, sizeof(p) - size, &f, &size), 1);
 	assert_int_equal(f.type, FRONT_LEAVING);
 	assert_int_equal(f.n, 0);
+}
+
+struct seen {
+	size_t frames, bytes;
+	bool good;
+};
+
+static bool see(void *user, const struct front_frame *frame)
+{
+	struct seen *seen = user;
+	seen->good &= frame->type == FRONT_ANSWER && frame->number == seen->frames;
+	for (size_t i = 0; i < frame->n; i++)
+		seen->good &= frame->p[i] == (char)frame->number;
+	seen->frames++;
+	seen->bytes += frame->n;
+	return true;
+}
+
+/* Frames of any size, cut anywhere; and nothing of one that is cut stays in the chunk. */
+static void test_read(void **state)
+{
+	(void)state;
+	static uint8_t chunk[FRONTREAD_CHUNK], out[600 * KIB];
+	static const size_t sizes[] = {0, 1, 100, 300 * KIB, 7, FRONTREAD_CHUNK, 3};
+	struct seen seen = {.good = true};
+	const struct frontread how = {FRONT_FROM_BROKER, see, &seen, chunk};
+	size_t n = 0, total = 0;
+	int ends[2];
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		frontwire_number_head(FRONT_ANSWER, i, sizes[i], out + n);
+		memset(out + n + FRONT_NUMBER_HEAD, (int)i, sizes[i]);
+		n += FRONT_NUMBER_HEAD + sizes[i];
+		total += sizes[i];
+	}
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	_cleanup_buf_ struct buf kept = BUF_INIT(512 * KIB);
+	assert_true(frontread(&how, ends[1], &kept)); /* nothing is there */
+	for (size_t at = 0, step = 1; at < n; at += step, step = MIN(3 * step, n - at)) {
+		step = MIN(step, 100 * KIB);
+		assert_int_equal(send(ends[0], out + at, step, 0), step);
+		size_t before = kept.len;
+		assert_true(frontread(&how, ends[1], &kept));
+		if (before == 0 && kept.len)
+			assert_int_equal(chunk[step - 1], 0);
+	}
+	assert_int_equal(seen.frames, ARRAY_SIZE(sizes));
+	assert_int_equal(seen.bytes, total);
+	assert_true(seen.good);
+	assert_int_equal(kept.len, 0);
+	assert_int_equal(send(ends[0], "\0\0\0\1\1", 5, 0), 5); /* of the wrong side */
+	assert_false(frontread(&how, ends[1], &kept));
+	(void)close(ends[0]);
+	assert_false(frontread(&how, ends[1], &kept));
+	(void)close(ends[1]);
 }
 
 /* What is too long is refused by its head, before any of it is kept. */
@@ -315,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_message),
 		cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_maxima),
 		cmocka_unit_test(test_hello),
 		cmocka_unit_test(test_wishes),
