@@ -154,24 +154,34 @@ static void take_image(struct dashboard_run *r, struct exec_mime *m)
 	*m = (struct exec_mime){.type = xstrdup(types[0])};
 }
 
-static int take(struct dashboard_run *r, struct exec_mime *m, struct err *err)
+enum kind { TREE, PATCH, PAGE, OUTLINE, WORDS, KINDS };
+
+static enum kind kind_of(const struct exec_mime *m)
 {
-	bool plain = json_is_true(json_object_get(r->request, "plain"));
-	if ((plain || dashboard_wants(r->request, "image")) && str_starts(m->type, "image/"))
-		take_image(r, m);
-	if (!str_starts(m->type, MIME))
-		return 0;
-	const char *kind = m->type + strlen(MIME);
-	if (strcmp(kind, "tree+json") == 0)
+	static const char *const names[KINDS] = {
+		"tree+json", "patch+json", "page+json", "outline+json", "text"};
+	enum kind kind = str_starts(m->type, MIME) ? 0 : KINDS;
+	while (kind < KINDS && strcmp(m->type + strlen(MIME), names[kind]) != 0)
+		kind++;
+	return kind;
+}
+
+static int take(struct dashboard_run *r, enum kind kind, const struct exec_mime *m, struct err *err)
+{
+	switch (kind) {
+	case TREE:
 		return take_json(r, m, LIMIT_DASHBOARD_TREE, tree_members, &r->tree, err);
-	if (strcmp(kind, "patch+json") == 0)
+	case PATCH:
 		return take_patch(r, m, err);
-	if (strcmp(kind, "page+json") == 0)
+	case PAGE:
 		return take_json(r, m, LIMIT_DASHBOARD_ANSWER, page_members, &r->page, err);
-	if (strcmp(kind, "outline+json") == 0)
+	case OUTLINE:
 		return take_json(r, m, LIMIT_DASHBOARD_OUTLINE, outline_members, &r->outline, err);
-	if (strcmp(kind, "text") == 0)
+	case WORDS:
 		return take_text(r, m, err);
+	case KINDS:
+		break;
+	}
 	return 0;
 }
 
@@ -187,10 +197,21 @@ static void take_export(struct dashboard_run *r)
 
 int dashboard_answer_take(struct dashboard_run *r, struct exec_status *status, struct err *err)
 {
+	/* The last of each kind is the answer. Others are not even read: a cell may show 4 MiB of
+	 * them, which are half a second of this loop. */
+	const struct exec_mime *last[KINDS + 1] = {0};
+	bool plain = json_is_true(json_object_get(r->request, "plain"));
+	bool image = plain || dashboard_wants(r->request, "image");
 	int e = 0;
 	for (size_t i = 0; i < status->n_results; i++)
-		for (size_t k = 0; k < status->results[i].n_mimes && e == 0; k++)
-			e = take(r, &status->results[i].mimes[k], err);
+		for (size_t k = 0; k < status->results[i].n_mimes; k++) {
+			struct exec_mime *m = &status->results[i].mimes[k];
+			last[kind_of(m)] = m;
+			if (image && str_starts(m->type, "image/"))
+				take_image(r, m);
+		}
+	for (enum kind kind = 0; kind < KINDS && e == 0; kind++)
+		e = last[kind] ? take(r, kind, last[kind], err) : 0;
 	take_export(r);
 	exec_status_drop_output(status);
 	return e;

@@ -100,6 +100,18 @@ static struct dashboard *look_up(struct dashboards *m, const char *id)
 	return add(m, &loaded);
 }
 
+static void load(struct dashboards *m, const char *id)
+{
+	(void)look_up(m, id);
+}
+
+static void load_all(struct dashboards *m)
+{
+	if (!m->loaded)
+		dashboard_record_each(m, load);
+	m->loaded = true;
+}
+
 int dashboards_make(struct dashboards *m, struct session *s, const char *kernel, const char *id,
 	struct dashboard **ret, struct err *err)
 {
@@ -107,6 +119,7 @@ int dashboards_make(struct dashboards *m, struct session *s, const char *kernel,
 	if (known && strcmp(known->principal, session_principal(s)) != 0)
 		return err_set(err, ERR_CONFLICT, EEXIST, "that dashboard is another's");
 	if (!known) {
+		load_all(m); /* those of former brokers count, too */
 		(void)snprintf(new.id, sizeof(new.id), "%s", id);
 		(void)snprintf(new.handle, sizeof(new.handle), "%s", session_handle(s));
 		new.principal = xstrdup(session_principal(s));
@@ -152,6 +165,7 @@ static void digest(const char *code, char ret_hex[static 2 * SHA256_SIZE + 1])
 
 void dashboard_set_code(struct dashboard *d, const char *code)
 {
+	dashboard_record_uncode(d);
 	digest(code, d->code);
 	dashboard_record_put(d);
 	dashboard_record_code(d);
@@ -193,17 +207,10 @@ void dashboard_release(struct dashboard *d)
 	d->users--;
 }
 
-static void load(struct dashboards *m, const char *id)
-{
-	(void)look_up(m, id);
-}
-
 void dashboards_each(struct dashboards *m, const char *principal,
 	void (*fn)(void *user, const struct dashboard *d), void *user)
 {
-	if (!m->loaded)
-		dashboard_record_each(m, load);
-	m->loaded = true;
+	load_all(m);
 	list_for_each (d, next, &m->all, struct dashboard, link)
 		if (strcmp(d->principal, principal) == 0)
 			fn(user, d);

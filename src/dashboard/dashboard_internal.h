@@ -36,9 +36,10 @@ struct dashboard_run {
 	char job[ID_TEXT_SIZE];
 	json_t *request;
 	uint64_t seq;            /* the newest of those that were gathered */
-	struct session *session; /* held while it is on its way; NULL: held back, or done */
+	struct session *session; /* held until it is done; NULL: done, or there was none */
 	struct exec_call *op;
 	uint64_t started_us; /* CLOCK_MONOTONIC; 0: held back */
+	uint64_t steps_us;   /* what it showed meanwhile took so much of the loop's time */
 	bool quiet;          /* the broker's own, for the tree: nobody asked, nothing is recorded */
 	bool told;           /* its kernel knows that a newer event waits */
 	bool gave_way;       /* … and says that it has ended for that */
@@ -91,8 +92,9 @@ void dashboard_record_tree(struct dashboard *d);
 /* The tree that is on record, the caller's; NULL: none that can be read. */
 json_t *dashboard_record_tree_get(const struct dashboard *d);
 void dashboard_record_remove(const struct dashboard *d);
-/* That it is the newest of its code. */
+/* That it is the newest of its code, and that it is no more. */
 void dashboard_record_code(const struct dashboard *d);
+void dashboard_record_uncode(const struct dashboard *d);
 /* 0 and *ret filled in, but for its tree; or -ENOENT. */
 int dashboard_record_get(struct dashboards *m, const char *id, struct dashboard *ret) MUST_CHECK;
 /* The id that was recorded last for that principal and code (its SHA-256): 0, or -ENOENT. */

@@ -66,11 +66,13 @@ int dashboard_record_find(struct dashboards *m, const char *principal, const cha
 	return id_valid('d', ret_id) ? 0 : -ENOENT;
 }
 
-static void remove_code(const struct dashboard *d)
+void dashboard_record_uncode(const struct dashboard *d)
 {
 	struct store *s = d->all->config.store;
 	char key[CODE_SIZE], id[ID_TEXT_SIZE];
 	struct err err = {0};
+	if (!d->code[0])
+		return;
 	code_key(d->principal, d->code, key);
 	if (dashboard_record_find(d->all, d->principal, d->code, id) == 0 &&
 		strcmp(id, d->id) == 0 && s->ops->remove(s, key, &err) < 0)
@@ -132,7 +134,7 @@ void dashboard_record_remove(const struct dashboard *d)
 	struct err err;
 	if (!s)
 		return;
-	remove_code(d);
+	dashboard_record_uncode(d);
 	key_of(d->id, key);
 	tree_key(d->id, tree);
 	if (s->ops->remove(s, tree, &err) < 0 || s->ops->remove(s, key, &err) < 0)

@@ -19,6 +19,10 @@
 #define SETTLE_MS 1000
 /* Answers that are kept for who asks later. */
 #define KEPT 8
+/* What a cell shows while it runs is read for so long, and from then on for a tenth of the time: it
+ * says all of it again at its end, and others wait for this loop. */
+#define STEPS_US    (50 * USEC_PER_MSEC)
+#define STEPS_SHARE 10
 
 struct dashboard_wait {
 	struct list link;
@@ -136,7 +140,8 @@ bool dashboard_wants(const json_t *request, const char *type)
 	return given && strcmp(given, type) == 0;
 }
 
-static struct dashboard_run *run_new(struct dashboard *d, const struct dashboard_ask *ask)
+static struct dashboard_run *run_new(
+	struct dashboard *d, const struct dashboard_ask *ask, struct session *s)
 {
 	struct dashboard_run *r = xcalloc(1, sizeof(*r));
 	r->dashboard = d;
@@ -146,6 +151,9 @@ static struct dashboard_run *run_new(struct dashboard *d, const struct dashboard
 	r->ask = *ask;
 	r->ask.job = r->job;
 	r->ask.request = r->request;
+	r->session = s;
+	if (s)
+		session_hold(s);
 	list_init(&r->waits);
 	list_append(&d->runs, &r->link);
 	return r;
@@ -177,12 +185,25 @@ void dashboard_run_free(struct dashboard_run *r)
 	free(r);
 }
 
-/* It ends without a cell. */
+/* Only answers are kept. */
+static void forget_request(struct dashboard_run *r)
+{
+	r->ask.request = NULL;
+	json_decref(TAKE_PTR(r->request));
+}
+
+/* It ends without a cell: what is on record as begun has its end there. */
 static void fail(struct dashboard_run *r, enum err_code code, int errnum, const char *why)
 {
+	const struct dashboards_config *c = &r->dashboard->all->config;
 	r->done = true;
+	forget_request(r);
 	r->err = xcalloc(1, sizeof(*r->err));
 	err_set(r->err, code, errnum, "%s", why);
+	if (!r->session)
+		return;
+	c->ended(c->user, r->session, &r->ask, NULL, r->err);
+	session_release(TAKE_PTR(r->session));
 }
 
 /* On its way, not held back. */
@@ -236,14 +257,20 @@ static void drop_old(struct dashboard *d)
 	}
 }
 
-static void start(struct dashboard_run *r, struct session *s);
+static void start(struct dashboard_run *r);
+
+static const char session_ended[] = "the dashboard's session has ended";
 
 static void start_held(struct dashboard *d)
 {
-	struct dashboard_run *r = in_flight(d) ? NULL : held_back(d);
-	struct session *s = r ? dashboard_session(d) : NULL;
-	if (s)
-		start(r, s);
+	for (struct dashboard_run *r; !in_flight(d) && (r = held_back(d));) {
+		if (dashboard_session(d)) {
+			start(r);
+		} else {
+			fail(r, ERR_NO_SUCH_SESSION, ENOENT, session_ended);
+			tell_all(r);
+		}
+	}
 }
 
 /* ---- an event that a newer one overtakes ---- */
@@ -303,7 +330,9 @@ static void keep_tree(struct dashboard_run *r)
 		d->stale = false;
 		dashboard_record_tree(d);
 	} else if (r->patch) {
-		d->stale = true;
+		/* a kernel that answers the broker's own question with a patch is not asked on and
+		 * on */
+		d->stale = !r->quiet;
 	}
 	dashboard_settle(d);
 }
@@ -331,6 +360,7 @@ static void on_end(struct dashboard_run *r, struct exec_status *status, const st
 		pass_on(r, next);
 	else
 		tell_all(r);
+	forget_request(r);
 	if (!r->err)
 		keep_tree(r);
 	dashboard_answer_keep(r);
@@ -343,10 +373,15 @@ static void on_end(struct dashboard_run *r, struct exec_status *status, const st
 static void on_shown(void *user, const struct exec_bundle *b)
 {
 	struct dashboard_run *r = user;
-	if (r->quiet || !dashboard_answer_step(r, b))
+	uint64_t now_us = clock_monotonic_us();
+	if (r->quiet || r->steps_us > STEPS_US + (now_us - r->started_us) / STEPS_SHARE)
 		return;
-	if (r->tree)
+	bool news = dashboard_answer_step(r, b);
+	if (news && r->tree)
 		dashboard_keep_tree(r->dashboard, r->tree);
+	r->steps_us += clock_monotonic_us() - now_us;
+	if (!news)
+		return;
 	list_for_each (w, next, &r->waits, struct dashboard_wait, link)
 		if (w->early && has_news(w)) /* from the loop: what is called may abandon others */
 			(void)uv_timer_start(&w->timer, on_wait, 0, 0);
@@ -365,7 +400,7 @@ static void on_status(void *user, struct exec_status *status, const struct err *
 
 /* ---- the start of one ---- */
 
-static void start(struct dashboard_run *r, struct session *s)
+static void start(struct dashboard_run *r)
 {
 	_cleanup_free_ char *request = json_dumps(r->request, JSON_COMPACT);
 	const struct exec_request req = {
@@ -381,15 +416,13 @@ static void start(struct dashboard_run *r, struct session *s)
 		.shown = on_shown,
 	};
 	r->started_us = clock_monotonic_us();
-	r->session = s;
-	session_hold(s);
-	session_note_job(s, r->job);
-	r->op = exec_run(session_exec(s), &req, on_status, r);
+	session_note_job(r->session, r->job);
+	r->op = exec_run(session_exec(r->session), &req, on_status, r);
 }
 
 static void interrupt(struct dashboard_run *r)
 {
-	if (r->interrupted || !r->session)
+	if (r->interrupted)
 		return;
 	r->interrupted = true;
 	exec_cancel(session_exec(r->session), r->job, NULL, NULL, NULL);
@@ -416,6 +449,14 @@ static void make_way(struct dashboard_run *running)
 	running->told = true;
 	(void)uv_timer_start(&running->dashboard->patience, on_patience,
 		MAX(PATIENCE_US - MIN(ran_us, PATIENCE_US), GRACE_US) / USEC_PER_MSEC, 0);
+}
+
+/* What is gathered goes in one cell. */
+static bool has_room(const struct dashboard_run *held, const struct dashboard_ask *ask)
+{
+	return json_dumpb(held->request, NULL, 0, JSON_COMPACT) +
+		       json_dumpb(ask->request, NULL, 0, JSON_COMPACT) <=
+	       LIMIT_CODE - 16; /* beside its mode */
 }
 
 /* Two events that set values are one. */
@@ -445,21 +486,23 @@ struct dashboard_wait *dashboard_ask(struct dashboard *d, const struct dashboard
 	list_for_each (r, next, &d->runs, struct dashboard_run, link) /* delivered again */
 		if (strcmp(r->job, ask->job) == 0)
 			return wait_new(d, standing(r), ask->have, false, wait_us, fn, user);
-	if (dashboard_joins(d, ask)) {
+	bool joins = dashboard_joins(d, ask), fits = !joins || has_room(held, ask);
+	if (joins && fits) {
 		gather(held, ask);
 		return wait_new(d, held, ask->have, false, wait_us, fn, user);
 	}
-	struct dashboard_run *r = run_new(d, ask);
+	drop_old(d);
+	struct dashboard_run *r = run_new(d, ask, joins ? NULL : s);
 	if (!s) {
-		fail(r, ERR_NO_SUCH_SESSION, ENOENT, "the dashboard's session has ended");
-	} else if (count_held(d) > LIMIT_DASHBOARD_HELD) {
+		fail(r, ERR_NO_SUCH_SESSION, ENOENT, session_ended);
+	} else if (!fits || count_held(d) > LIMIT_DASHBOARD_HELD) {
 		fail(r, ERR_LIMIT_REACHED, EAGAIN,
 			"too many events of this dashboard wait for the one that runs; wait, or "
 			"cancel it");
 	} else if (ask->kind == DASHBOARD_MOVE && running) {
 		make_way(running);
 	} else {
-		start(r, s);
+		start(r);
 	}
 	return wait_new(d, r, ask->have, false, wait_us, fn, user);
 }
@@ -506,10 +549,10 @@ static void on_settle(uv_timer_t *t)
 		.request = request,
 		.timeout_us = DEFAULT_TIMEOUT_S * USEC_PER_SEC,
 	};
-	struct dashboard_run *r = run_new(d, &ask);
+	struct dashboard_run *r = run_new(d, &ask, s);
 	json_decref(request);
 	r->quiet = true;
-	start(r, s);
+	start(r);
 }
 
 void dashboard_settle(struct dashboard *d)
