@@ -431,7 +431,7 @@ char *web_once(const char *state, const char *show, struct err *err)
 	sha256_update(&s, token, strlen(token));
 	sha256_final(&s, digest);
 	(void)snprintf(principal, sizeof(principal), "uid:%u", geteuid());
-	const struct webcookie_of of = {principal, digest};
+	const struct webcookie_of of = {principal, digest, true};
 	webcookie_make(key, &of, clock_realtime_us() / USEC_PER_SEC + LIMIT_HTTP_CODE_S / 2, code);
 	explicit_bzero(key, sizeof(key));
 	explicit_bzero(token, strlen(token));

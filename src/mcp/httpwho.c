@@ -109,7 +109,7 @@ const char *httpwho_page(const struct httpwho *w, const struct http_head *head)
 	if (w->n_tokens == 0)
 		return w->anyone;
 	for (size_t i = 0; value && i < w->n_tokens; i++) {
-		const struct webcookie_of of = {w->tokens[i].principal, w->tokens[i].digest};
+		const struct webcookie_of of = {w->tokens[i].principal, w->tokens[i].digest, false};
 		if (webcookie_holds(w->key, &of, value, n, now_s, NULL))
 			found = of.principal;
 	}
@@ -121,7 +121,7 @@ const char *httpwho_code(struct httpwho *w, const char *code)
 	const uint64_t now_s = clock_realtime_us() / USEC_PER_SEC;
 	uint64_t until_s = 0;
 	for (size_t i = 0; i < w->n_tokens; i++) {
-		const struct webcookie_of of = {w->tokens[i].principal, w->tokens[i].digest};
+		const struct webcookie_of of = {w->tokens[i].principal, w->tokens[i].digest, true};
 		if (!webcookie_holds(w->key, &of, code, strlen(code), now_s, &until_s) ||
 			until_s > now_s + LIMIT_HTTP_CODE_S || until_s <= w->code_s)
 			continue;
@@ -140,7 +140,7 @@ char *httpwho_cookie(const struct httpwho *w, const char *principal)
 {
 	char value[WEBCOOKIE_VALUE];
 	for (size_t i = 0; i < w->n_tokens; i++) {
-		const struct webcookie_of of = {w->tokens[i].principal, w->tokens[i].digest};
+		const struct webcookie_of of = {w->tokens[i].principal, w->tokens[i].digest, false};
 		if (of.principal != principal)
 			continue;
 		webcookie_make(w->key, &of,

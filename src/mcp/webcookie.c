@@ -10,11 +10,11 @@
 static void sign(const uint8_t *key, const struct webcookie_of *of, uint64_t until_s,
 	uint8_t ret_mac[static SHA256_SIZE])
 {
-	static const char what[] = "scb host page";
+	const char *what = of->once ? "scb host page, once" : "scb host page";
 	char until[24];
 	(void)snprintf(until, sizeof(until), "%llu", (unsigned long long)until_s);
 	/* each with its NUL, or of one length: no text can be moved from one to the next */
-	const struct hmac_part parts[] = {{what, sizeof(what)},
+	const struct hmac_part parts[] = {{what, strlen(what) + 1},
 		{of->principal, strlen(of->principal) + 1}, {of->token, SHA256_SIZE},
 		{until, strlen(until) + 1}};
 	sha256_hmac(key, WEBLINK_KEY, parts, ARRAY_SIZE(parts), ret_mac);

@@ -9,7 +9,8 @@
  * keep no two ports of a host apart.
  *
  * A code to come in with once (`scb demo` gives it to the browser it starts, whose arguments others
- * can read) is such a value of a short time.
+ * can read) is such a value of a short time, with a MAC of its own kind: it is no cookie, nor a
+ * cookie such a code.
  *
  * Source: RFC 6265, 4.2.1 and 5.4. */
 #pragma once
@@ -25,6 +26,7 @@
 struct webcookie_of {
 	const char *principal;
 	const uint8_t *token; /* SHA256_SIZE bytes: its digest */
+	bool once;            /* a code to come in with, and no cookie */
 };
 #define WEBCOOKIE_VALUE (20 + 1 + 2 * SHA256_SIZE + 1)
 

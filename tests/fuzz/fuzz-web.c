@@ -11,7 +11,7 @@ static const uint8_t token[SHA256_SIZE] = "token";
 
 static void cookie(const char *field)
 {
-	const struct webcookie_of of = {"uid:1000", token};
+	const struct webcookie_of of = {"uid:1000", token, false};
 	size_t n = 0;
 	const char *v = webcookie_find(field, "scb-1", &n);
 	CHECK(!v || (v > field && v + n <= field + strlen(field)));

@@ -13,7 +13,7 @@
 
 static const uint8_t key[WEBLINK_KEY] = "0123456789abcdef0123456789abcde";
 static const uint8_t token[SHA256_SIZE] = "token", other[SHA256_SIZE] = "other";
-static const struct webcookie_of ana = {"token:ana", token};
+static const struct webcookie_of ana = {"token:ana", token, false};
 
 static bool holds(const struct webcookie_of *of, const char *value, uint64_t now_s)
 {
@@ -23,7 +23,8 @@ static bool holds(const struct webcookie_of *of, const char *value, uint64_t now
 static void test_round(void **state)
 {
 	(void)state;
-	const struct webcookie_of bob = {"token:bob", token}, changed = {"token:ana", other};
+	const struct webcookie_of bob = {"token:bob", token, false},
+				  changed = {"token:ana", other, false};
 	const uint8_t key2[WEBLINK_KEY] = "another";
 	char value[WEBCOOKIE_VALUE];
 	uint64_t until_s = 0;
@@ -34,6 +35,12 @@ static void test_round(void **state)
 	assert_false(holds(&bob, value, 1));
 	assert_false(holds(&changed, value, 1));
 	assert_false(webcookie_holds(key2, &ana, value, strlen(value), 1, NULL));
+	/* a code, which others may have seen, is no cookie, and a cookie no code */
+	const struct webcookie_of once = {"token:ana", token, true};
+	assert_false(holds(&once, value, 1));
+	webcookie_make(key, &once, UNTIL, value);
+	assert_true(holds(&once, value, 1));
+	assert_false(holds(&ana, value, 1));
 	/* the longest time there is */
 	webcookie_make(key, &ana, INT64_MAX, value);
 	assert_true(holds(&ana, value, UNTIL));
