@@ -20,6 +20,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -61,6 +62,8 @@ def _become():
 
 
 def _free_uid():
+    """A uid under which nothing runs, and a socket whose name keeps it for whoever has that open: other
+    places, of this process and of others, look for one at the same time."""
     taken = set()
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -73,8 +76,14 @@ def _free_uid():
         try:
             pwd.getpwuid(uid)
         except KeyError:
-            if uid not in taken:
-                return uid
+            kept = socket.socket(socket.AF_UNIX)
+            try:
+                kept.bind(f"\0scb-test-uid-{uid}")
+                if uid not in taken:
+                    return uid, kept
+            except OSError:
+                pass
+            kept.close()
     raise RuntimeError("no free uid")
 
 
@@ -109,7 +118,7 @@ class Place:
         self.uid = os.geteuid()
         self.bin = BUILD
         if MODE == "user" and os.geteuid() == 0:
-            self.uid = _free_uid()
+            self.uid, self._kept_uid = _free_uid()
             # --inh-caps: some roots have inheritable capabilities, which an ordinary user has not
             self.prefix = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
                            "--inh-caps=-all"]
