@@ -10,7 +10,7 @@ const ui = dirname(fileURLToPath(import.meta.url));
 const common = { bundle: true, minify: true, write: false, target: ['chrome111', 'firefox113', 'safari16.4'], logLevel: 'warning', legalComments: 'none' };
 const terser = {
 	ecma: 2020, toplevel: true, mangle: { toplevel: true }, format: { ecma: 2020 },
-	compress: { ecma: 2020, passes: 3, pure_getters: true, keep_fargs: false, unsafe_arrows: true, unsafe_methods: true },
+	compress: { ecma: 2020, passes: 3, pure_getters: true, keep_fargs: false, unsafe_arrows: true },
 };
 
 export async function script(entry, version, more = {}) {

@@ -1,7 +1,7 @@
 // The page: what there is at the side, and in the middle the dashboard that is open or a place to try things.
 
 import { useEffect, useState } from 'preact/hooks';
-import { Icon, IconButton } from '../src/icons';
+import { Icon, IconButton, PATHS } from '../src/icons';
 import { Audit } from './audit';
 import { broker, PresentedFile, SandboxSession } from './broker';
 import { ask, bytes, short, Until } from './parts';
@@ -9,6 +9,11 @@ import { Run } from './run';
 import { save } from './save';
 import { Dashboard } from './stage';
 import { switchTheme, theme } from './theme';
+
+Object.assign(PATHS, {
+	contrast: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12zM8 2v12M8 5h4.5M8 8h5.8M8 11h4.5',
+	play: 'M5 3.5l7.5 4.5L5 12.5z',
+});
 
 type Tab = 'dashboard' | 'run';
 const TABS: [Tab, string][] = [['dashboard', 'Dashboard'], ['run', 'Run code']];

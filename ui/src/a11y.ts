@@ -1,9 +1,9 @@
 // For those who listen: what changed, once an event, and a sentence about each series of a chart.
 
 import { num, timeText } from './format';
-import { decode, labels } from './charts/model';
-import { findNode, isControl } from './state';
-import { Chart, Metric, Node, Tree } from './wire';
+import { decode, labels, sharedX } from './charts/model';
+import { findNode, isControl, list } from './state';
+import { Chart, Metric, Node, Series, Tree } from './wire';
 
 let region: HTMLElement | null = null;
 let last = 0;
@@ -24,7 +24,7 @@ export function announce(text: string, quick = false): void {
 export function deltaText(m: Metric): { text: string; up: boolean; good: 'good' | 'bad' | ''; words: string } | null {
 	const d = m.delta;
 	if (d === undefined || d === null || d === '') return null;
-	const asText = typeof d === 'string' ? d.trim() : num(Math.abs(d), m.dfmt ?? m.fmt, 'value');
+	const asText = typeof d === 'string' ? d.trim() : num(Math.abs(d), m.dfmt ?? m.fmt);
 	const up = typeof d === 'string' ? !/^[-−]/.test(asText) : d >= 0;
 	const flat = typeof d === 'number' && d === 0;
 	const good = flat ? '' : m.good === 'up' ? 'good' : m.good === 'down' ? 'bad' : '';
@@ -55,14 +55,14 @@ export function announceChanges(before: Tree, after: Tree, set: Record<string, N
 export function describe(chart: Chart): string {
 	const axis = chart.x;
 	const names = axis?.t === 'cat' ? labels(axis.v) : null;
-	const shared = names ? [] : decode(axis?.enc ?? axis?.v);
+	const shared = names ? [] : sharedX(chart);
 	const at = (i: number, x: (number | null)[]) => {
 		const v = x[i];
 		return names ? names[i] ?? '' : v === null || v === undefined ? '' : axis?.t === 'time' ? timeText(v, axis.tz, 86400000) : num(v, axis?.fmt);
 	};
 	const value = (v: number) => num(v, chart.y?.fmt);
 	const kind = chart.kind === 'scatter' ? 'points' : chart.kind;
-	const said = (Array.isArray(chart.s) ? chart.s : []).slice(0, 12).map((s) => {
+	const said = list<Series>(chart.s).slice(0, 12).map((s) => {
 		if (s.box) return `${s.n || 'boxes'}: ${s.box.slice(0, 12).map((b, i) => (b ? `${names?.[i] ?? ''} median ${value(b.med)}` : '')).filter(Boolean).join(', ')}`;
 		const v = decode(s.v);
 		const x = s.x ? decode(s.x) : shared;

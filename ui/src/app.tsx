@@ -3,8 +3,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { app, canFullscreen, setDisplayMode } from './context';
 import { count, duration } from './format';
-import { Icon, IconButton } from './icons';
-import { ErrorCard, Nodes } from './layout';
+import { Button, Icon, IconButton } from './icons';
+import { Alert, ErrorCard, Nodes } from './layout';
 import { Markdown, Note } from './text';
 import { Node } from './wire';
 
@@ -12,7 +12,7 @@ export function App() {
 	const s = app.session;
 	const tree = s.tree;
 	if (s.phase === 'ready' && tree) return <Dashboard />;
-	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble ? <Trouble /> : s.code !== null && <button type="button" class="push" onClick={() => s.again()}>Run again</button>}</div>;
+	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble ? <Trouble /> : s.code !== null && <Button class="push" onClick={() => s.again()}>Run again</Button>}</div>;
 	if (s.phase === 'cancelled') return <div class="page"><Header /><Empty icon="x" text="Stopped before there was a result" /></div>;
 	if (s.phase === 'failed') return <div class="page"><Header />{s.trouble ? <Trouble /> : <Empty icon="none" text="There is no dashboard in this result" />}</div>;
 	return <Waiting />;
@@ -50,11 +50,11 @@ function Header() {
 			</div>
 			<div class="status">
 				{s.busy ? (
-					<><i class="spin" /><span role="status">{expired ? 'Running again' : 'Updating'}</span>{!expired && <button type="button" class="link" onClick={() => s.stop()}>Cancel</button>}</>
+					<><i class="spin" /><span role="status">{expired ? 'Running again' : 'Updating'}</span>{!expired && <Button class="link" onClick={() => s.stop()}>Cancel</Button>}</>
 				) : expired ? (
 					<><i class="dot off" /><span>Session ended</span></>
 				) : s.stopped ? (
-					<><i class="dot off" /><span>Stopped</span>{!t?.tree.some((n) => n.t === 'error') && <button type="button" class="link" onClick={() => s.again()}>Run again</button>}</>
+					<><i class="dot off" /><span>Stopped</span>{!t?.tree.some((n) => n.t === 'error') && <Button class="link" onClick={() => s.again()}>Run again</Button>}</>
 				) : t ? (
 					<span class="live" title={s.ran.length ? `Ran again:\n${s.ran.join('\n')}` : undefined}>
 						<i class={`dot${t.status === 'error' ? ' bad' : ''}`} />{t.status === 'error' ? 'Error' : 'Live'}{typeof t.ms === 'number' && <span class="muted ms"> · {duration(t.ms / 1000)}</span>}
@@ -68,16 +68,7 @@ function Header() {
 	);
 }
 
-function Trouble() {
-	const s = app.session;
-	return (
-		<div class="error" role="alert">
-			<Icon name="warn" />
-			<div class="error-text"><strong>The last step did not work</strong><p>{String(s.trouble).slice(0, 1000)}</p></div>
-			<button type="button" class="push" onClick={() => s.again()}>Try again</button>
-		</div>
-	);
-}
+const Trouble = () => <Alert title="The last step did not work"><p>{String(app.session.trouble).slice(0, 1000)}</p></Alert>;
 
 function Dashboard() {
 	const s = app.session;
@@ -94,13 +85,13 @@ function Dashboard() {
 			<div class="head"><Header />
 				{bar.length > 0 && <fieldset class="bare" disabled={expired}><legend class="sr">Controls</legend><Nodes of={bar} /></fieldset>}
 			</div>
-			{expired && <div class="error calm" role="status"><Icon name="info" /><div class="error-text"><strong>Session ended</strong><p>This is how it was last. Nothing can be changed until it runs again.</p></div><button type="button" class="push primary" onClick={() => s.again()}>Run again</button></div>}
+			{expired && <Alert calm title="Session ended"><p>This is how it was last. Nothing can be changed until it runs again.</p></Alert>}
 			{s.trouble && <Trouble />}
 			{errors.map((n) => <ErrorCard node={n} key={n.id} />)}
 			<fieldset class="bare stack main" disabled={expired}>
 				<legend class="sr">{tree.title || 'Dashboard'}</legend>
 				<Nodes of={rest.slice(0, cut)} />
-				{cut < rest.length && <button type="button" class="push wide" onClick={() => setDisplayMode('fullscreen')}><Icon name="expand" />Open full screen</button>}
+				{cut < rest.length && <Button class="push wide" onClick={() => setDisplayMode('fullscreen')}><Icon name="expand" />Open full screen</Button>}
 				{cut < rest.length && <Nodes of={rest.slice(cut)} />}
 				{!rest.length && !errors.length && !bar.length && <Empty icon="none" text="Nothing is shown yet" />}
 			</fieldset>
@@ -115,7 +106,7 @@ function Notes({ notes }: { notes: string[] }) {
 	return (
 		<div class="notes">
 			{shown.map((n) => <Note level="info" text={n.slice(0, 1000)} />)}
-			{notes.length > 2 && <button type="button" class="link" onClick={() => setAll(!all)}>{all ? 'Fewer notes' : count(notes.length - 2, 'more note')}</button>}
+			{notes.length > 2 && <Button class="link" onClick={() => setAll(!all)}>{all ? 'Fewer notes' : count(notes.length - 2, 'more note')}</Button>}
 		</div>
 	);
 }

@@ -5,9 +5,10 @@ import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import { app } from './context';
 import { num } from './format';
-import { Icon } from './icons';
+import { Button, Choose, Icon } from './icons';
 import { MultiSelect, SearchSelect, DateRange } from './pickers';
 import { Saved, SavedRow, saveExport } from './download';
+import { list } from './state';
 import { Control } from './wire';
 
 const SLIDE_MS = 60;
@@ -52,10 +53,9 @@ export function ControlView({ node }: { node: Control }) {
 	const Field = FIELDS[node.t];
 	const id = `c-${node.id}`;
 	if (!Field) return <p class="muted">A control of kind “{node.t.slice(0, 40)}” needs a newer App.</p>;
-	const button = node.t === 'button' || node.t === 'download';
 	return (
 		<div class={`control ${node.t}`}>
-			{button ? <span class="label" aria-hidden="true">{'\u00a0'}</span>
+			{OWN_NAME.has(node.t) ? <span class="label" aria-hidden="true">{'\u00a0'}</span>
 				: GROUPS.has(node.t) ? <span class="label" id={`${id}-l`}>{node.label}<Reading node={node} value={value} /></span>
 				: <span class="label"><label for={id}>{node.label}</label><Reading node={node} value={value} /></span>}
 			<Field node={node} id={id} value={value} set={set} />
@@ -64,6 +64,8 @@ export function ControlView({ node }: { node: Control }) {
 	);
 }
 
+/** What has its name in itself; in a row with others it stands where their fields do. */
+const OWN_NAME = new Set(['button', 'download', 'checkbox']);
 const GROUPS = new Set(['radio', 'segmented', 'pills', 'multiselect', 'range', 'date_range']);
 
 /** A slider's value stands beside its label. */
@@ -75,21 +77,14 @@ function Reading({ node, value }: { node: Control; value: any }) {
 }
 
 const common = (p: FieldProps) => ({ id: p.id, disabled: p.node.disabled, 'aria-describedby': p.node.help ? `${p.id}-h` : undefined });
-const options = (n: Control): string[] => (Array.isArray(n.options) ? n.options.map(String) : []);
+export const options = (n: Control): string[] => list(n.options).map(String);
 
 function Select(p: FieldProps<string | null>) {
 	const list = options(p.node);
 	if (!list.length) return <select {...common(p)} disabled><option>No options</option></select>;
 	if (list.length > NATIVE_OPTIONS) return <SearchSelect {...p} list={list} />;
-	return (
-		<span class="select">
-			<select {...common(p)} value={p.value ?? ''} onChange={(e) => p.set(e.currentTarget.value)}>
-				{(p.value === null || p.value === undefined) && <option value="">{p.node.placeholder || 'Choose…'}</option>}
-				{list.map((o) => <option value={o}>{o}</option>)}
-			</select>
-			<Icon name="down" />
-		</span>
-	);
+	const none: [string, string][] = p.value === null || p.value === undefined ? [['', p.node.placeholder || 'Choose…']] : [];
+	return <Choose {...common(p)} value={p.value ?? ''} onChange={(e) => p.set(e.currentTarget.value)} options={[...none, ...list.map((o): [string, string] => [o, o])]} />;
 }
 
 function Radio(p: FieldProps<string>) {
@@ -108,8 +103,8 @@ function Pills(p: FieldProps<string | string[] | null>) {
 	return (
 		<span class="pills" role="group" aria-labelledby={`${p.id}-l`}>
 			{options(p.node).map((o) => (
-				<button type="button" disabled={p.node.disabled} aria-pressed={on.includes(o)}
-					onClick={() => p.set(many ? (on.includes(o) ? on.filter((x) => x !== o) : [...on, o]) : on.includes(o) ? null : o)}>{o}</button>
+				<Button disabled={p.node.disabled} aria-pressed={on.includes(o)}
+					onClick={() => p.set(many ? (on.includes(o) ? on.filter((x) => x !== o) : [...on, o]) : on.includes(o) ? null : o)}>{o}</Button>
 			))}
 		</span>
 	);
@@ -117,75 +112,39 @@ function Pills(p: FieldProps<string | string[] | null>) {
 
 const asNumber = (v: unknown, other: number) => (typeof v === 'number' && Number.isFinite(v) ? v : Number(v) || other);
 
-function useSlide(p: FieldProps) {
-	const throttle = useThrottle(SLIDE_MS, false);
+/** One thumb or two, over numbers or over the places of options that have an order. */
+function Slider(p: FieldProps) {
+	const late = useThrottle(SLIDE_MS, false);
 	const [held, setHeld] = useState<any>(undefined);
 	useEffect(() => setHeld(undefined), [p.node]);
-	return {
-		now: held ?? p.value,
-		input: (v: any) => {
-			setHeld(v);
-			throttle(() => p.set(v));
-		},
-		change: (v: any) => {
-			throttle(() => {});
-			p.set(v);
-		},
+	const list = p.node.t === 'select_slider' ? options(p.node) : null;
+	const [lo, hi] = list ? [0, Math.max(0, list.length - 1)] : [asNumber(p.node.min, 0), asNumber(p.node.max, 100)];
+	const now = held ?? p.value;
+	const two = Array.isArray(now) || p.node.t === 'range';
+	const at: number[] = (Array.isArray(now) ? now.slice(0, 2) : two ? [lo, hi] : [now]).map((v, k) => (list ? Math.max(0, list.indexOf(String(v))) : asNumber(v, k ? hi : lo)));
+	const put = (el: HTMLInputElement, k: number) => {
+		// One thumb does not pass the other.
+		const v = two ? Math[k ? 'max' : 'min'](at[1 - k]!, el.valueAsNumber) : el.valueAsNumber;
+		el.value = String(v);
+		const next = at.map((o, i) => (i === k ? v : o)).map((i) => (list ? list[i]! : i));
+		return two ? next : next[0];
 	};
-}
-
-const fill = (lo: number, hi: number, a: number, b: number) => ({ '--from': `${((a - lo) / (hi - lo || 1)) * 100}%`, '--to': `${((b - lo) / (hi - lo || 1)) * 100}%` });
-
-function Slider(p: FieldProps<number>) {
-	const s = useSlide(p);
-	const [lo, hi] = [asNumber(p.node.min, 0), asNumber(p.node.max, 100)];
-	const v = asNumber(s.now, lo);
-	return (
-		<input {...common(p)} type="range" min={lo} max={hi} step={p.node.step || 'any'} value={v} style={fill(lo, hi, lo, v)} aria-valuetext={num(v, p.node.fmt)}
-			onInput={(e) => s.input(e.currentTarget.valueAsNumber)} onChange={(e) => s.change(e.currentTarget.valueAsNumber)} />
-	);
-}
-
-function Range(p: FieldProps<[number, number]> & { text?(v: number): string }) {
-	const s = useSlide(p);
-	const [lo, hi] = [asNumber(p.node.min, 0), asNumber(p.node.max, 100)];
-	const [a, b] = Array.isArray(s.now) ? [asNumber(s.now[0], lo), asNumber(s.now[1], hi)] : [lo, hi];
-	const put = (k: number, v: number): [number, number] => (k ? [a, Math.max(a, v)] : [Math.min(b, v), b]);
-	return (
-		<span class="two" role="group" aria-labelledby={`${p.id}-l`} style={fill(lo, hi, a, b)}>
-			{[a, b].map((v, k) => (
-				<input type="range" min={lo} max={hi} step={p.node.step || 'any'} value={v} disabled={p.node.disabled}
-					aria-label={`${p.node.label}, ${k ? 'to' : 'from'}`} aria-valuetext={p.text ? p.text(v) : num(v, p.node.fmt)}
-					onInput={(e) => {
-						const next = put(k, e.currentTarget.valueAsNumber);
-						e.currentTarget.value = String(next[k]);
-						s.input(next);
-					}}
-					onChange={(e) => s.change(put(k, e.currentTarget.valueAsNumber))} />
-			))}
-		</span>
-	);
-}
-
-function SelectSlider(p: FieldProps<string | string[]>) {
-	const list = options(p.node);
-	if (Array.isArray(p.value)) {
-		// Two of the options: a range over their places.
-		const places = p.value.map((v) => Math.max(0, list.indexOf(v))) as [number, number];
-		const node = { ...p.node, min: 0, max: list.length - 1, step: 1 };
-		return <Range {...p} node={node} value={places} text={(i) => list[i] ?? ''} set={(v) => p.set(v.map((i) => list[i]!))} />;
-	}
-	return <OneOfOrder {...(p as FieldProps<string>)} list={list} />;
-}
-
-function OneOfOrder(p: FieldProps<string> & { list: string[] }) {
-	const { list } = p;
-	const s = useSlide(p);
-	const i = Math.max(0, list.indexOf(String(s.now)));
-	return (
-		<input {...common(p)} type="range" min={0} max={Math.max(0, list.length - 1)} step={1} value={i} style={fill(0, list.length - 1, 0, i)} aria-valuetext={list[i]}
-			onInput={(e) => s.input(list[e.currentTarget.valueAsNumber])} onChange={(e) => s.change(list[e.currentTarget.valueAsNumber])} />
-	);
+	const part = (v: number) => `${((v - lo) / (hi - lo || 1)) * 100}%`;
+	const style = { '--from': part(two ? at[0]! : lo), '--to': part(at[at.length - 1]!) };
+	const thumbs = at.map((v, k) => (
+		<input {...(two ? { disabled: p.node.disabled, 'aria-label': `${p.node.label}, ${k ? 'to' : 'from'}` } : { ...common(p), style })}
+			type="range" min={lo} max={hi} step={list ? 1 : p.node.step || 'any'} value={v} aria-valuetext={list ? list[v] : num(v, p.node.fmt)}
+			onInput={(e) => {
+				const next = put(e.currentTarget, k);
+				setHeld(next);
+				late(() => p.set(next));
+			}}
+			onChange={(e) => {
+				late(() => {});
+				p.set(put(e.currentTarget, k));
+			}} />
+	));
+	return two ? <span class="two" role="group" aria-labelledby={`${p.id}-l`} style={style}>{thumbs}</span> : <>{thumbs}</>;
 }
 
 /** Texts and numbers: sent when the person rests, at Enter, or on leaving. */
@@ -232,17 +191,17 @@ const Picked = (type: string) => (p: FieldProps<string>) => (
 		onChange={(e) => e.currentTarget.value && p.set(e.currentTarget.value)} />
 );
 
-const Tick = (p: FieldProps<boolean>) => (
-	<span class={p.node.t === 'toggle' ? 'switch' : 'tick-box'}>
-		<input {...common(p)} type="checkbox" role={p.node.t === 'toggle' ? 'switch' : undefined} checked={!!p.value} onChange={(e) => p.set(e.currentTarget.checked)} />
-	</span>
-);
+function Tick(p: FieldProps<boolean>) {
+	const toggle = p.node.t === 'toggle';
+	const input = <input {...common(p)} type="checkbox" role={toggle ? 'switch' : undefined} checked={!!p.value} onChange={(e) => p.set(e.currentTarget.checked)} />;
+	return toggle ? <span class="switch">{input}</span> : <label class="tick-box">{input}<span>{p.node.label}</span></label>;
+}
 
-function Button(p: FieldProps) {
+function Push(p: FieldProps) {
 	const form = useContext(FormContext);
 	return (
-		<button {...common(p)} type="button" class={`push${p.node.primary ? ' primary' : ''}`}
-			onClick={() => (form && p.node.submit ? form.submit(p.node.id) : app.session.send({ type: 'click', id: p.node.id }))}>{p.node.label}</button>
+		<Button {...common(p)} class={`push${p.node.primary ? ' primary' : ''}`}
+			onClick={() => (form && p.node.submit ? form.submit(p.node.id) : app.session.send({ type: 'click', id: p.node.id }))}>{p.node.label}</Button>
 	);
 }
 
@@ -250,15 +209,15 @@ function Download(p: FieldProps) {
 	const [saved, setSaved] = useState<Saved | null>(null);
 	return (
 		<>
-			<button {...common(p)} type="button" class="push" onClick={async () => setSaved(await saveExport({ type: 'export', id: p.node.id }))}><Icon name="export" />{p.node.label}</button>
+			<Button {...common(p)} class="push" onClick={async () => setSaved(await saveExport({ type: 'export', id: p.node.id }))}><Icon name="export" />{p.node.label}</Button>
 			<SavedRow saved={saved} close={() => setSaved(null)} />
 		</>
 	);
 }
 
 const FIELDS: Record<string, (p: FieldProps<any>) => any> = {
-	select: Select, selectbox: Select, radio: Radio, segmented: Radio, pills: Pills, multiselect: MultiSelect, slider: Slider, range: Range,
-	select_slider: SelectSlider, number: Typed, text: Typed, text_area: Typed, date: Picked('date'), time: Picked('time'), date_range: DateRange,
-	checkbox: Tick, toggle: Tick, button: Button, download: Download,
+	select: Select, selectbox: Select, radio: Radio, segmented: Radio, pills: Pills, multiselect: MultiSelect, slider: Slider, range: Slider,
+	select_slider: Slider, number: Typed, text: Typed, text_area: Typed, date: Picked('date'), time: Picked('time'), date_range: DateRange,
+	checkbox: Tick, toggle: Tick, button: Push, download: Download,
 };
 export const CONTROL_KINDS = new Set(Object.keys(FIELDS));

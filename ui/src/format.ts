@@ -199,4 +199,7 @@ export function cell(v: Cell, col: Col, use: Use = 'value'): string {
 
 export const isNumeric = (t: string): boolean => t === 'int' || t === 'float' || t === 'dec' || t === 'delta';
 
-export const count = (n: number, one: string, many = one + 's'): string => `${num(n, { compact: false })} ${n === 1 ? one : many}`;
+/** A number of things, to the last of them. */
+export const whole = (n: number): string => num(n, { compact: false });
+
+export const count = (n: number, one: string): string => `${whole(n)} ${one}${n === 1 ? '' : 's'}`;

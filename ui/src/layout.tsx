@@ -1,14 +1,14 @@
 // The tree's nodes as cards, rows, tabs and forms.
 
 import { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { app, pure } from './context';
 import { ChartCard } from './charts/chart';
 import { CONTROL_KINDS, ControlView, FormContext } from './controls';
 import { hostLocale, hostZone } from './format';
-import { Icon } from './icons';
+import { Button, Icon } from './icons';
 import { MetricCard } from './metric';
-import { isControl } from './state';
+import { isControl, list } from './state';
 import { TableCard } from './table';
 import { Code, Json, Markdown, Note } from './text';
 import { useView } from './view';
@@ -16,23 +16,33 @@ import { Node } from './wire';
 
 const MAX_DEPTH = 12;
 
-/** Nodes below each other; metrics and controls that follow each other share a row. */
+const even = (n: Node): boolean => {
+	const cols = list(n.cols);
+	return n.t === 'grid' && (cols.length === 2 || cols.length === 3) && cols.every((w) => w === cols[0]) && list<Node>(n.of).every((c) => inside(c).length === 1 && inside(c)[0]!.t === 'chart');
+};
+
+/** What may stand in a row with nodes of its kind that follow: metrics, controls, and rows of as many charts of one width. */
+const kind = (n: Node | undefined): string | undefined => n && (n.t === 'metric' ? n.t : isControl(n) ? 'control' : even(n) ? `even${n.cols.length}` : undefined);
+
+/** Nodes below each other, or in rows. */
 export function Nodes({ of, depth = 0 }: { of: Node[]; depth?: number }) {
 	const out: ComponentChildren[] = [];
 	for (let i = 0; i < of.length; ) {
 		const n = of[i]!;
-		const kin = (m: Node | undefined) => !!m && (n.t === 'metric' ? m.t === 'metric' : isControl(n) && isControl(m));
+		const one = kind(n);
 		let j = i + 1;
-		while ((n.t === 'metric' || isControl(n)) && kin(of[j])) j++;
+		while (one && kind(of[j]) === one) j++;
 		const run = of.slice(i, j);
-		if (n.t === 'metric') out.push(<div class="grid metrics" style={{ '--n': Math.min(run.length, 6) }} key={n.id}>{run.map((m) => <One node={m} depth={depth} key={m.id} />)}</div>);
-		else if (isControl(n)) out.push(<Bar of={run} key={n.id} />);
+		if (one === 'metric') out.push(<Metrics of={run} depth={depth} key={n.id} />);
+		else if (one === 'control') out.push(<Bar of={run} key={n.id} />);
+		else if (one) out.push(<Grid node={{ ...n, of: run.flatMap((g) => g.of ?? []) }} depth={depth} key={n.id} />);
 		else out.push(<One node={n} depth={depth} key={n.id} />);
 		i = j;
 	}
 	return <>{out}</>;
 }
 
+const Metrics = ({ of, depth }: { of: Node[]; depth: number }) => <div class="grid metrics" style={{ '--n': Math.min(of.length, 6) }}>{of.map((m) => <One node={m} depth={depth} key={m.id} />)}</div>;
 const Bar = ({ of }: { of: Node[] }) => <div class="controls">{of.map((c) => <ControlView node={c as any} key={c.id} />)}</div>;
 
 function One({ node, depth }: { node: Node; depth: number }) {
@@ -85,45 +95,45 @@ function Card({ children, stale, busy, flush }: { children: ComponentChildren; s
 	return <div class={`card${flush ? ' flush' : ''}${stale ? ' stale' : ''}${busy ? ' busy' : ''}`}>{children}</div>;
 }
 
-const Grid = ({ node, depth }: { node: Node; depth: number }) => {
+/** A box that is nothing but a place stands for what it holds. */
+const inside = (n: Node): Node[] => (n.t === 'box' && !n.border && !n.form ? n.of ?? [] : [n]);
+
+function Grid({ node, depth }: { node: Node; depth: number }) {
 	const of = node.of ?? [];
-	if (of.length > 0 && of.every((n) => n.t === 'metric' || (n.t === 'box' && n.of?.length === 1 && n.of[0]!.t === 'metric'))) {
-		const flat = of.map((n) => (n.t === 'box' ? n.of![0]! : n));
-		return <div class="grid metrics" style={{ '--n': Math.min(flat.length, 6) }}>{flat.map((m) => <One node={m} depth={depth + 1} key={m.id} />)}</div>;
-	}
-	if (!Array.isArray(node.cols) && typeof node.min === 'number') {
-		return <div class="grid" style={{ gridTemplateColumns: `repeat(auto-fit, minmax(min(100%, ${Math.max(80, node.min)}px), 1fr))` }}>{of.map((n) => <div class="cell" key={n.id}><Nodes of={[n]} depth={depth + 1} /></div>)}</div>;
-	}
-	const weights = Array.isArray(node.cols) ? node.cols.map((w: unknown) => Math.min(12, Math.max(0.1, Number(w) || 1))) : of.map(() => 1);
+	const flat = of.flatMap((n) => (n.t === 'box' ? n.of ?? [] : [n]));
+	if (flat.length > 0 && flat.length === of.length && flat.every((n) => n.t === 'metric')) return <Metrics of={flat} depth={depth + 1} />;
+	const weights = list(node.cols ?? of.map(() => 1)).map((w) => Math.min(12, Math.max(0.1, Number(w) || 1)));
+	const n = Math.min(4, weights.length);
+	const free = !node.cols && typeof node.min === 'number';
 	return (
-		<div class={`grid cols n${Math.min(4, weights.length)}`} style={{ '--cols': weights.map((w: number) => `minmax(0,${w}fr)`).join(' ') }}>
-			{of.map((n) => <div class="cell" key={n.id}><Nodes of={n.t === 'box' && !n.border && !n.form ? n.of ?? [] : [n]} depth={depth + 1} /></div>)}
+		<div class={free ? 'grid' : `grid cols n${n}${n === 2 && of.length % 3 === 0 ? ' thirds' : ''}`}
+			style={free ? { gridTemplateColumns: `repeat(auto-fit, minmax(min(100%, ${Math.max(80, node.min)}px), 1fr))` } : { '--cols': weights.map((w) => `minmax(0,${w}fr)`).join(' ') }}>
+			{of.map((c) => <div class="cell" key={c.id}><Nodes of={free ? [c] : inside(c)} depth={depth + 1} /></div>)}
 		</div>
 	);
-};
+}
 
 function Tabs({ node, depth }: { node: Node; depth: number }) {
-	const names: string[] = (Array.isArray(node.names) ? node.names : []).map(String);
+	const names = list(node.names).map(String);
 	const [at, setAt] = useView(node.id, 'tab', 0);
 	const i = Math.min(at, Math.max(0, names.length - 1));
-	const list = useRef<HTMLDivElement>(null);
 	const child = node.of?.[i];
 	return (
 		<div class="tabs">
-			<div role="tablist" class="tab-list" ref={list}
+			<div role="tablist" class="tab-list"
 				onKeyDown={(e) => {
 					const d = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
 					if (!d) return;
 					const k = (i + d + names.length) % names.length;
 					setAt(k);
-					(list.current?.children[k] as HTMLElement | undefined)?.focus();
+					(e.currentTarget.children[k] as HTMLElement | undefined)?.focus();
 				}}>
 				{names.map((n, k) => (
-					<button type="button" role="tab" id={`t-${node.id}-${k}`} aria-selected={k === i} aria-controls={k === i ? `p-${node.id}` : undefined} tabIndex={k === i ? 0 : -1} onClick={() => setAt(k)}>{n}</button>
+					<Button role="tab" id={`t-${node.id}-${k}`} aria-selected={k === i} aria-controls={k === i ? `p-${node.id}` : undefined} tabIndex={k === i ? 0 : -1} onClick={() => setAt(k)}>{n}</Button>
 				))}
 			</div>
 			<div role="tabpanel" id={`p-${node.id}`} aria-labelledby={`t-${node.id}-${i}`} class="stack" key={i}>
-				{child && <Nodes of={child.t === 'box' && !child.border ? child.of ?? [] : [child]} depth={depth + 1} />}
+				{child && <Nodes of={inside(child)} depth={depth + 1} />}
 			</div>
 		</div>
 	);
@@ -133,7 +143,7 @@ function Expander({ node, depth }: { node: Node; depth: number }) {
 	const [open, setOpen] = useView(node.id, 'open', !!node.open);
 	return (
 		<div class="card expander">
-			<button type="button" class="expander-head" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'right'} />{String(node.label ?? 'More')}</button>
+			<Button class="expander-head" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'right'} />{String(node.label ?? 'More')}</Button>
 			{open && <div class="stack"><Nodes of={node.of ?? []} depth={depth + 1} /></div>}
 		</div>
 	);
@@ -160,7 +170,7 @@ const Image = pure(({ node }: { node: Node }) => {
 		let live = true;
 		app.session.fetchRaw({ type: 'image', id: node.id, ref: node.ref }).then(
 			(r) => {
-				const b = (Array.isArray(r?.content) ? r.content : []).find((c: any) => c?.type === 'image' && typeof c.data === 'string');
+				const b = list(r?.content).find((c: any) => c?.type === 'image' && typeof c.data === 'string');
 				if (!live) return;
 				if (b && /^image\/(png|jpeg|gif|webp|svg\+xml)$/.test(b.mimeType)) setSrc(`data:${b.mimeType};base64,${b.data.replace(/[^A-Za-z0-9+/=]/g, '')}`);
 				else setFailed(true);
@@ -197,14 +207,23 @@ export function ErrorCard({ node }: { node: Node }) {
 	const said = stopped ? '' : [node.code && String(node.code).replace(/^line \d+: /, ''), node.text].filter(Boolean).join('\n');
 	const title = stopped ? `Stopped${line && ` at line ${line}`}` : `${line && `Line ${line}: `}${String(node.title ?? 'Error').slice(0, 500)}`;
 	return (
-		<div class={`error${stopped ? ' calm' : ''}`} role={stopped ? 'status' : 'alert'}>
-			<Icon name={stopped ? 'info' : 'warn'} />
-			<div class="error-text">
-				<strong>{title}</strong>
-				{said && <pre>{said.slice(0, 5000)}</pre>}
-				{stopped && <p>What it had shown before stays below.</p>}
-			</div>
-			<button type="button" class="push" onClick={() => app.session.again()}>{stopped ? 'Run again' : 'Try again'}</button>
-		</div>
+		<Alert calm={stopped} title={title}>
+			{said && <pre>{said.slice(0, 5000)}</pre>}
+			{stopped && <p>What it had shown before stays below.</p>}
+		</Alert>
 	);
 }
+
+interface AlertProps {
+	/** Nothing went wrong: it is only over. */
+	calm?: boolean;
+	title: string;
+	children: ComponentChildren;
+}
+export const Alert = ({ calm, title, children }: AlertProps) => (
+	<div class={`error${calm ? ' calm' : ''}`} role={calm ? 'status' : 'alert'}>
+		<Icon name={calm ? 'info' : 'warn'} />
+		<div class="error-text"><strong>{title}</strong>{children}</div>
+		<Button class="push" onClick={() => app.session.again()}>{calm ? 'Run again' : 'Try again'}</Button>
+	</div>
+);

@@ -5,16 +5,24 @@ import { App } from './app';
 import { app } from './context';
 import { setLocale } from './format';
 import { Host, HostContext } from './protocol';
+import { hues } from './charts/hues';
 import { Session } from './session';
+import { walk } from './state';
 import { applyTheme } from './theme';
 import { openView } from './view';
+import { Chart, Tree } from './wire';
 
 declare const VERSION: string;
 
 const root = document.getElementById('app')!;
 
+let named: Tree | null = null;
 function draw(): void {
-	if (app.session.tree) openView(app.session.tree.id);
+	const { tree } = app.session;
+	if (tree) openView(tree.id);
+	// Names get their colours in the order of reading, not in that of drawing.
+	if (tree && tree !== named) walk(tree.tree, (n) => n.t === 'chart' && hues(n as unknown as Chart));
+	named = tree;
 	render(<App />, root);
 }
 let drawing = false;

@@ -3,10 +3,10 @@
 import { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { app } from './context';
-import type { FieldProps } from './controls';
+import { FieldProps, options } from './controls';
 import { dateFormat, num } from './format';
-import { Icon } from './icons';
-import { readAnswer } from './state';
+import { Button, Find, Icon } from './icons';
+import { list as asList, readAnswer } from './state';
 
 const MAX_SHOWN = 200;
 
@@ -19,21 +19,37 @@ interface PanelProps {
 	children(close: () => void): ComponentChildren;
 }
 
-/** A button and what it opens. Escape, a click elsewhere or leaving with Tab closes it. */
-export function Panel({ id, text, icon, disabled, labelledby, children }: PanelProps) {
+/** What a button opens. Escape, a click elsewhere or leaving with Tab closes it. */
+export function usePopup() {
 	const [open, setOpen] = useState(false);
-	const box = useRef<HTMLSpanElement>(null);
-	const panel = useRef<HTMLDivElement>(null);
+	const ref = useRef<HTMLSpanElement>(null);
+	const inside = (e: EventTarget | null) => !!ref.current?.contains(e as Node);
 	const close = () => {
 		setOpen(false);
-		box.current?.querySelector('button')?.focus();
+		ref.current?.querySelector('button')?.focus();
 	};
 	useEffect(() => {
 		if (!open) return;
-		const away = (e: Event) => !box.current?.contains(e.target as Node) && setOpen(false);
+		const away = (e: Event) => !inside(e.target) && setOpen(false);
 		document.addEventListener('pointerdown', away);
 		return () => document.removeEventListener('pointerdown', away);
 	}, [open]);
+	const box = {
+		class: 'picker', ref,
+		onFocusOut: (e: FocusEvent) => open && e.relatedTarget && !inside(e.relatedTarget) && setOpen(false),
+		onKeyDown: (e: KeyboardEvent) => {
+			if (e.key === 'Escape' && open) {
+				e.stopPropagation();
+				close();
+			}
+		},
+	};
+	return { box, close, open, button: { 'aria-expanded': open, onClick: () => setOpen(!open) } };
+}
+
+export function Panel({ id, text, icon, disabled, labelledby, children }: PanelProps) {
+	const { box, close, open, button } = usePopup();
+	const panel = useRef<HTMLDivElement>(null);
 	useLayoutEffect(() => {
 		if (!open) return;
 		const p = panel.current!;
@@ -43,18 +59,10 @@ export function Panel({ id, text, icon, disabled, labelledby, children }: PanelP
 		p.querySelector<HTMLElement>('input')?.focus();
 	}, [open]);
 	return (
-		<span class="picker" ref={box}
-			onFocusOut={(e) => open && e.relatedTarget && !box.current?.contains(e.relatedTarget as Node) && setOpen(false)}
-			onKeyDown={(e) => {
-				if (e.key === 'Escape' && open) {
-					e.stopPropagation();
-					close();
-				}
-			}}>
-			<button type="button" id={id} class="field" disabled={disabled} aria-haspopup="dialog" aria-expanded={open}
-				aria-labelledby={labelledby ? `${labelledby} ${id}` : undefined} onClick={() => setOpen(!open)}>
+		<span {...box}>
+			<Button id={id} class="field" disabled={disabled} aria-haspopup="dialog" aria-labelledby={labelledby ? `${labelledby} ${id}` : undefined} {...button}>
 				{icon && <Icon name={icon} />}<span class="cut">{text}</span>{!icon && <Icon name="down" />}
-			</button>
+			</Button>
 			{open && <div class="panel" ref={panel} role="dialog" aria-labelledby={labelledby ?? id}>{children(close)}</div>}
 		</span>
 	);
@@ -82,32 +90,44 @@ function useFound(node: FieldProps['node'], list: string[], q: string): string[]
 	return more && q && far?.q === q ? far.list : match(list, q);
 }
 
-function SearchBox({ q, setQ }: { q: string; setQ(q: string): void }) {
-	return <span class="find"><Icon name="search" /><input type="search" aria-label="Search the options" placeholder="Search" value={q} onInput={(e) => setQ(e.currentTarget.value)} /></span>;
+interface PicksProps {
+	p: FieldProps;
+	list: string[];
+	type: 'checkbox' | 'radio';
+	on: unknown[];
+	pick(o: string, e: MouseEvent): void;
+}
+
+/** The options to pick from, searched where they are many. */
+function Picks({ p, list, type, on, pick }: PicksProps) {
+	const [q, setQ] = useState('');
+	const found = useFound(p.node, list, q);
+	return (
+		<>
+			{list.length > 12 && <Find label="Search the options" value={q} set={setQ} />}
+			<div class="picks" role={type === 'radio' ? 'radiogroup' : 'group'} aria-label={p.node.label}>
+				{found.slice(0, MAX_SHOWN).map((o) => <label><input type={type} name={`${p.id}-o`} checked={on.includes(o)} onClick={(e) => pick(o, e)} /><span class="cut">{o}</span></label>)}
+				{found.length > MAX_SHOWN && <p class="muted">{num(found.length - MAX_SHOWN)} more: search</p>}
+				{!found.length && <p class="muted">Nothing found</p>}
+			</div>
+		</>
+	);
 }
 
 export function MultiSelect(p: FieldProps<string[]>) {
-	const list = Array.isArray(p.node.options) ? p.node.options.map(String) : [];
-	const on = Array.isArray(p.value) ? p.value.map(String) : [];
+	const list = options(p.node);
+	const on = asList(p.value).map(String);
 	const text = !list.length ? 'No options' : on.length === 0 ? p.node.placeholder || 'None' : on.length === list.length ? 'All' : on.length <= 2 ? on.join(', ') : `${num(on.length)} of ${num(list.length)}`;
-	const [q, setQ] = useState('');
-	const found = useFound(p.node, list, q);
 	const all = !(Number(p.node.total) > list.length);
+	const pick = (o: string) => p.set(on.includes(o) ? on.filter((x) => x !== o) : all ? list.filter((x) => x === o || on.includes(x)) : [...on, o]);
 	return (
 		<Panel id={p.id} text={text} disabled={p.node.disabled || !list.length} labelledby={`${p.id}-l`}>
 			{() => (
 				<>
-					{list.length > 12 && <SearchBox q={q} setQ={setQ} />}
-					<div class="picks" role="group" aria-labelledby={`${p.id}-l`}>
-						{found.slice(0, MAX_SHOWN).map((o) => (
-							<label><input type="checkbox" checked={on.includes(o)} onChange={() => p.set(on.includes(o) ? on.filter((x) => x !== o) : all ? list.filter((x) => x === o || on.includes(x)) : [...on, o])} /><span class="cut">{o}</span></label>
-						))}
-						{found.length > MAX_SHOWN && <p class="muted">{num(found.length - MAX_SHOWN)} more: search</p>}
-						{!found.length && <p class="muted">Nothing found</p>}
-					</div>
+					<Picks p={p} list={list} type="checkbox" on={on} pick={pick} />
 					<div class="panel-foot">
-						{all && <button type="button" class="link" onClick={() => p.set(list)}>All</button>}
-						<button type="button" class="link" onClick={() => p.set([])}>None</button>
+						{all && <Button class="link" onClick={() => p.set(list)}>All</Button>}
+						<Button class="link" onClick={() => p.set([])}>None</Button>
 					</div>
 				</>
 			)}
@@ -115,26 +135,15 @@ export function MultiSelect(p: FieldProps<string[]>) {
 	);
 }
 
-export function SearchSelect(p: FieldProps<string | null> & { list: string[] }) {
-	const [q, setQ] = useState('');
-	const found = useFound(p.node, p.list, q);
-	return (
-		<Panel id={p.id} text={p.value ?? p.node.placeholder ?? 'Choose…'} disabled={p.node.disabled}>
-			{(close) => (
-				<>
-					<SearchBox q={q} setQ={setQ} />
-					<div class="picks" role="radiogroup" aria-label={p.node.label}>
-						{found.slice(0, MAX_SHOWN).map((o) => (
-							<label><input type="radio" name={`${p.id}-o`} checked={p.value === o} onClick={() => { p.set(o); setQ(''); close(); }} /><span class="cut">{o}</span></label>
-						))}
-						{found.length > MAX_SHOWN && <p class="muted">{num(found.length - MAX_SHOWN)} more: search</p>}
-						{!found.length && <p class="muted">Nothing found</p>}
-					</div>
-				</>
-			)}
-		</Panel>
-	);
-}
+export const SearchSelect = (p: FieldProps<string | null> & { list: string[] }) => (
+	<Panel id={p.id} text={p.value ?? p.node.placeholder ?? 'Choose…'} disabled={p.node.disabled}>
+		{(close) => <Picks p={p} list={p.list} type="radio" on={[p.value]} pick={(o, e) => {
+			p.set(o);
+			// The arrow keys choose as well, and go on from there.
+			if (e.detail) close();
+		}} />}
+	</Panel>
+);
 
 const day = (v: unknown) => (typeof v === 'string' ? v.slice(0, 10) : '');
 const at = (d: string) => Date.parse(`${d}T00:00:00Z`);
@@ -150,17 +159,18 @@ function spanText(a: string, b: string): string {
 }
 
 export function DateRange(p: FieldProps<[string, string]>) {
-	const [a, b] = Array.isArray(p.value) ? p.value.map(day) : ['', ''];
+	const now = asList(p.value).map(day);
+	const [a = '', b = ''] = now;
 	const [lo, hi] = [day(p.node.min), day(p.node.max)];
+	const put = (d: string, k: number) => d && p.set(k ? [a > d ? d : a, d] : [d, b < d ? d : b]);
 	return (
-		<Panel id={p.id} text={spanText(a!, b!)} icon="calendar" disabled={p.node.disabled} labelledby={`${p.id}-l`}>
+		<Panel id={p.id} text={spanText(a, b)} icon="calendar" disabled={p.node.disabled} labelledby={`${p.id}-l`}>
 			{() => (
 				<>
 					<div class="days">
-						<label>From<input type="date" value={a} min={lo || undefined} max={b || hi || undefined} onChange={(e) => e.currentTarget.value && p.set([e.currentTarget.value, b! < e.currentTarget.value ? e.currentTarget.value : b!])} /></label>
-						<label>To<input type="date" value={b} min={a || lo || undefined} max={hi || undefined} onChange={(e) => e.currentTarget.value && p.set([a! > e.currentTarget.value ? e.currentTarget.value : a!, e.currentTarget.value])} /></label>
+						{[a, b].map((d, k) => <label>{k ? 'To' : 'From'}<input type="date" value={d} min={(k && a) || lo || undefined} max={(!k && b) || hi || undefined} onChange={(e) => put(e.currentTarget.value, k)} /></label>)}
 					</div>
-					{lo && hi && <div class="panel-foot"><button type="button" class="link" onClick={() => p.set([lo, hi])}>All days</button></div>}
+					{lo && hi && <div class="panel-foot"><Button class="link" onClick={() => p.set([lo, hi])}>All days</Button></div>}
 				</>
 			)}
 		</Panel>

@@ -18,25 +18,19 @@ export interface Tick {
 	sub?: string;
 }
 
-export function linear(lo: number, hi: number, from: number, to: number): Scale {
-	const span = hi - lo || 1;
-	const f = ((v: number) => from + ((v - lo) / span) * (to - from)) as Scale;
-	f.invert = (px) => lo + ((px - from) / (to - from || 1)) * span;
-	f.lo = lo;
-	f.hi = hi;
-	return f;
+function make(lo: number, hi: number, from: number, to: number, log: boolean): Scale {
+	const way = (v: number) => (log ? Math.log10(v > 0 ? v : lo) : v);
+	const a = way(lo);
+	const span = way(hi) - a || 1;
+	const f = (v: number) => from + ((way(v) - a) / span) * (to - from);
+	const invert = (px: number) => {
+		const v = a + ((px - from) / (to - from || 1)) * span;
+		return log ? 10 ** v : v;
+	};
+	return Object.assign(f, { invert, lo, hi, log });
 }
-
-export function logarithmic(lo: number, hi: number, from: number, to: number): Scale {
-	const a = Math.log10(lo);
-	const span = Math.log10(hi) - a || 1;
-	const f = ((v: number) => from + ((Math.log10(v > 0 ? v : lo) - a) / span) * (to - from)) as Scale;
-	f.invert = (px) => 10 ** (a + ((px - from) / (to - from || 1)) * span);
-	f.lo = lo;
-	f.hi = hi;
-	f.log = true;
-	return f;
-}
+export const linear = (lo: number, hi: number, from: number, to: number): Scale => make(lo, hi, from, to, false);
+export const logarithmic = (lo: number, hi: number, from: number, to: number): Scale => make(lo, hi, from, to, true);
 
 /** The step of 1, 2 or 5 × 10ⁿ that cuts a span into at most `count` parts. */
 export function niceStep(span: number, count: number): number {
@@ -119,15 +113,11 @@ export function fromWall(wall: number, zone: string): number {
 	return late + offset(late, zone) === wall ? late : Math.max(early, late);
 }
 
-const STEPS: [number, number][] = [
-	// ms a step, in months where negative
-	...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((n) => [n, n] as [number, number]),
-	...[1, 2, 5, 10, 15, 30].map((n) => [n * S, n * S] as [number, number]),
-	...[1, 2, 5, 10, 15, 30].map((n) => [n * M, n * M] as [number, number]),
-	...[1, 2, 3, 6, 12].map((n) => [n * H, n * H] as [number, number]),
-	...[1, 2, 7, 14].map((n) => [n * DAY, n * DAY] as [number, number]),
-	...[1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000].map((n) => [-n, n * 30.44 * DAY] as [number, number]),
-];
+/** Steps, as [step, ms]: in ms, or in months where negative. */
+const STEPS = ([
+	[1, [1, 2, 5, 10, 20, 50, 100, 200, 500]], [S, [1, 2, 5, 10, 15, 30]], [M, [1, 2, 5, 10, 15, 30]], [H, [1, 2, 3, 6, 12]], [DAY, [1, 2, 7, 14]],
+	[-30.44 * DAY, [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000]],
+] as [number, number[]][]).flatMap(([unit, list]) => list.map((n): [number, number] => [unit < 0 ? -n : n * unit, n * Math.abs(unit)]));
 
 export interface TimeTicks {
 	ticks: Tick[];

@@ -8,6 +8,9 @@ const MAX_NODES = 2000;
 export const isObject = (x: unknown): x is Record<string, any> =>
 	typeof x === 'object' && x !== null && !Array.isArray(x);
 
+/** What should be a list, as one. */
+export const list = <T = any>(x: unknown): T[] => (Array.isArray(x) ? x : []);
+
 /** The nodes of a tree in reading order, each with the id of what holds it ('' at the top). */
 export function walk(nodes: Node[], visit: (node: Node, parent: string) => void, parent = ''): void {
 	for (const node of nodes) {
@@ -36,7 +39,7 @@ export function readTree(x: unknown): Tree | null {
 		id: x.id,
 		rev: Number(x.rev) || 0,
 		status: String(x.status ?? 'ok'),
-		notes: Array.isArray(x.notes) ? x.notes.map(String) : [],
+		notes: list(x.notes).map(String),
 		tree: nodes(x.tree),
 	};
 }
@@ -55,7 +58,7 @@ export function applyPatch(tree: Tree, patch: Patch): Tree | null {
 	if (typeof patch.from === 'number' && (tree.rev < patch.from || tree.rev > (patch.rev ?? patch.from))) return null;
 	const set = isObject(patch.set) ? patch.set : {};
 	const order = isObject(patch.order) ? patch.order : {};
-	const del = new Set(Array.isArray(patch.del) ? patch.del : []);
+	const del = new Set(list(patch.del));
 	const known = new Map<string, Node>();
 	walk(tree.tree, (n) => known.set(n.id, n));
 	const used = new Set<string>();
@@ -108,7 +111,7 @@ export function readAnswer(result: any): { tree?: Tree; patch?: Patch } {
 	const meta = isObject(result?._meta) ? result._meta : {};
 	const s = result?.structuredContent;
 	candidates.push(meta['scb/tree'], meta['scb/patch'], s, isObject(s) ? s.tree : null, isObject(s) ? s.patch : null);
-	for (const block of Array.isArray(result?.content) ? result.content : []) {
+	for (const block of list(result?.content)) {
 		if (block?.type !== 'text' || typeof block.text !== 'string' || !/^\s*\{/.test(block.text)) continue;
 		try {
 			candidates.push(JSON.parse(block.text));
@@ -132,7 +135,7 @@ const HANDLE = /\bd-[0-9a-z]{8,64}\b/;
 export function readHandle(result: any, input: any): string | null {
 	const s = result?.structuredContent;
 	if (typeof s?.dashboard === 'string' && HANDLE.test(s.dashboard)) return s.dashboard;
-	for (const block of Array.isArray(result?.content) ? result.content : []) {
+	for (const block of list(result?.content)) {
 		const found = block?.type === 'text' && typeof block.text === 'string' && HANDLE.exec(block.text);
 		if (found) return found[0];
 	}
@@ -142,7 +145,7 @@ export function readHandle(result: any, input: any): string | null {
 
 /** The text of a tool's answer, for where there is nothing better to show. */
 export const readText = (result: any): string =>
-	(Array.isArray(result?.content) ? result.content : [])
+	list(result?.content)
 		.filter((b: any) => b?.type === 'text' && typeof b.text === 'string')
 		.map((b: any) => b.text)
 		.join('\n')

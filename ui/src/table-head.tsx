@@ -1,8 +1,9 @@
 // A column's head: kind, name, order, and how its values lie; and the table's filters.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { cell, count, isNumeric, num } from './format';
-import { Icon, IconButton } from './icons';
+import { cell, count, isNumeric, num, whole } from './format';
+import { Button, Choose, Icon, IconButton } from './icons';
+import { list } from './state';
 import { Cell, Col, Filter } from './wire';
 
 const GLYPH: Record<string, [string, string]> = {
@@ -25,12 +26,12 @@ export function Head({ col, sort, rows, onSort, onFilter }: HeadProps) {
 	return (
 		<th scope="col" class={isNumeric(col.t) ? 'num' : ''} aria-sort={dir === 'asc' ? 'ascending' : dir === 'desc' ? 'descending' : undefined}>
 			<span class="col">
-				<button type="button" class="col-name" title={`${col.n} (${kind})`} onClick={(e) => onSort(e.shiftKey)}>
+				<Button class="col-name" title={`${col.n} (${kind})`} onClick={(e) => onSort(e.shiftKey)}>
 					<i class="glyph" aria-hidden="true">{glyph}</i>
 					<span class="cut">{col.n === '' ? '(no name)' : col.n}</span>
 					{dir && <Icon name={dir === 'asc' ? 'asc' : 'desc'} />}
 					{dir && sort.length > 1 && <sup>{place + 1}</sup>}
-				</button>
+				</Button>
 				<IconButton class="col-filter" name="filter" label={`Filter ${col.n}`} onClick={onFilter} />
 			</span>
 			<Summary col={col} rows={rows} />
@@ -45,7 +46,7 @@ function Summary({ col, rows }: { col: Col; rows: number }) {
 	const missing = Number(col.missing) || 0;
 	const words: string[] = [];
 	let picture = null;
-	const top = Array.isArray(col.top) ? col.top.filter((t) => Array.isArray(t) && Number(t[1]) > 0).slice(0, 8) : [];
+	const top = list<[Cell, number]>(col.top).filter((t) => Array.isArray(t) && Number(t[1]) > 0).slice(0, 8);
 	if (Array.isArray(col.hist) && col.hist.length) {
 		const hist = col.hist.slice(0, 40).map((n) => Number(n) || 0);
 		const most = Math.max(1, ...hist);
@@ -77,7 +78,7 @@ function Summary({ col, rows }: { col: Col; rows: number }) {
 		if (bool) words.push(`${num(yes / known, { style: 'percent', digits: 1 })} yes`);
 	}
 	if (typeof col.uniq === 'number' && col.t !== 'bool' && !isNumeric(col.t)) words.push(`${col.approx ? '≈ ' : ''}${count(col.uniq, 'value')}`);
-	if (missing) words.push(`${num(missing, { compact: false })} missing`);
+	if (missing) words.push(`${whole(missing)} missing`);
 	return (
 		<span class="summary">
 			{picture}
@@ -112,10 +113,10 @@ export function FilterPanel({ cols, start, close, add }: { cols: Col[]; start: s
 	const known = (c.top ?? []).map(([t]) => String(t));
 	return (
 		<form class="filter" ref={box} onSubmit={(e) => { e.preventDefault(); send(); }} onKeyDown={(e) => e.key === 'Escape' && close()}>
-			<span class="select"><select aria-label="Column" value={col} onChange={(e) => setCol(e.currentTarget.value)}>{cols.map((k) => <option value={k.key ?? k.n}>{k.n}</option>)}</select><Icon name="down" /></span>
-			<span class="select"><select aria-label="Condition" value={op} onChange={(e) => setOp(e.currentTarget.value)}>{ops.map(([o, t]) => <option value={o}>{t}</option>)}</select><Icon name="down" /></span>
+			<Choose aria-label="Column" value={col} onChange={(e) => setCol(e.currentTarget.value)} options={cols.map((k) => [k.key ?? k.n, k.n])} />
+			<Choose aria-label="Condition" value={op} onChange={(e) => setOp(e.currentTarget.value)} options={ops} />
 			{op !== 'empty' && (c.t === 'bool'
-				? <span class="select"><select class="what" aria-label="Value" value={v} onChange={(e) => setV(e.currentTarget.value)}><option value="">Choose…</option><option>yes</option><option>no</option></select><Icon name="down" /></span>
+				? <Choose class="what" aria-label="Value" value={v} onChange={(e) => setV(e.currentTarget.value)} options={[['', 'Choose…'], ['yes', 'yes'], ['no', 'no']]} />
 				: <input class="what" aria-label="Value" type={type} step="any" value={v} list="filter-known" onInput={(e) => setV(e.currentTarget.value)} />)}
 			{known.length > 0 && <datalist id="filter-known">{known.map((k) => <option value={k} />)}</datalist>}
 			<button type="submit" class="push">Filter</button>
@@ -135,7 +136,7 @@ export function FilterChips({ filters, cols, remove }: { filters: Filter[]; cols
 	return (
 		<div class="chips">
 			{filters.map((f, i) => (
-				<button type="button" class="chip" onClick={() => remove(i)} title="Remove this filter">{text(f).slice(0, 80)}<Icon name="x" /><span class="sr">, remove</span></button>
+				<Button class="chip" onClick={() => remove(i)} title="Remove this filter">{text(f).slice(0, 80)}<Icon name="x" /><span class="sr">, remove</span></Button>
 			))}
 		</div>
 	);

@@ -5,10 +5,11 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { announce } from './a11y';
 import { app, pure } from './context';
 import { copyText, Saved, SavedRow, saveExport } from './download';
-import { cell, count, isNumeric, num } from './format';
-import { Icon, IconButton } from './icons';
+import { cell, count, isNumeric, num, whole } from './format';
+import { Button, Find, IconButton } from './icons';
+import { usePopup } from './pickers';
 import { FilterChips, FilterPanel, Head } from './table-head';
-import { isObject } from './state';
+import { isObject, list } from './state';
 import { useView } from './view';
 import { CatColumn, Cell, Col, Filter, Table } from './wire';
 
@@ -75,7 +76,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	};
 	const changed = JSON.stringify(query) !== JSON.stringify(initial);
 	const page = node.page ?? { at: 0, v: [] };
-	const columns = (Array.isArray(node.cols) ? node.cols : []).slice(0, MAX_COLS).map((c, i) => ({ c, v: cellsOf(page.v?.[i]) })).filter(({ c }) => isObject(c) && !c.hidden)
+	const columns = list<Col>(node.cols).slice(0, MAX_COLS).map((c, i) => ({ c, v: cellsOf(page.v?.[i]) })).filter(({ c }) => isObject(c) && !c.hidden)
 		.map(({ c, v }) => ({ c: aligned(c, v), v }));
 	const have = columns.reduce((n, { v }) => Math.max(n, v.length), 0);
 	const rows = Math.max(0, Number(node.rows) || 0);
@@ -124,6 +125,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	}, [said]);
 
 	const total = Number(node.total ?? rows);
+	const col = query.cols ?? 0;
 	const name = base.title || 'Table';
 	const waiting = loading && !lines.length && rows > 0;
 	return (
@@ -138,19 +140,15 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 			}}>
 			<header class="table-head">
 				<h2>{name}</h2>
-				<span class="muted">{count(rows, 'row')}{total !== rows ? ` of ${num(total, { compact: false })}` : ''} · {count(node.ncols ?? columns.length, 'column')}</span>
+				<span class="muted">{count(rows, 'row')}{total !== rows ? ` of ${whole(total)}` : ''} · {count(node.ncols ?? columns.length, 'column')}</span>
 				<span class="side">
 					{said && <span class="muted" role="status">{said}</span>}
-					<span class="find">
-						<Icon name="search" />
-						<input type="search" placeholder="Search" aria-label={`Search ${name}`} value={query.search}
-							onInput={(e) => {
-								const search = e.currentTarget.value.slice(0, 200);
-								setQuery({ ...query, search });
-								clearTimeout(timer.current);
-								timer.current = window.setTimeout(() => change({ search }), TYPE_MS);
-							}} />
-					</span>
+					<Find label={`Search ${name}`} value={query.search} set={(text) => {
+						const search = text.slice(0, 200);
+						setQuery({ ...query, search });
+						clearTimeout(timer.current);
+						timer.current = window.setTimeout(() => change({ search }), TYPE_MS);
+					}} />
 					<IconButton name="filter" label="Filter" aria-expanded={filtering !== null} onClick={() => setFiltering(filtering === null ? key(columns[0]?.c ?? { n: '', t: '' }) : null)} />
 					<IconButton name="copy" label="Copy this page" onClick={copy} />
 					<ExportMenu save={save} />
@@ -178,12 +176,12 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 			{base.note && <p class="foot">{String(base.note).slice(0, 300)}</p>}
 			{(rows > size || (node.ncols ?? 0) > columns.length) && (
 				<footer class="pager">
-					<span class="muted" aria-live="polite">{rows ? `${num(from + 1, { compact: false })}–${num(Math.min(from + size, rows), { compact: false })} of ${num(rows, { compact: false })}` : '0 rows'}</span>
+					<span class="muted" aria-live="polite">{rows ? `${whole(from + 1)}–${whole(Math.min(from + size, rows))} of ${whole(rows)}` : '0 rows'}</span>
 					{node.ncols !== undefined && node.ncols > columns.length && (
 						<span class="cols-pager">
-							<Step name="left" label="Previous columns" off={!query.cols} go={() => change({ cols: Math.max(0, (query.cols ?? 0) - MAX_COLS) })} />
-							<span class="muted">columns {num((query.cols ?? 0) + 1)}–{num((query.cols ?? 0) + columns.length)}</span>
-							<Step name="right" label="Next columns" off={(query.cols ?? 0) + MAX_COLS >= node.ncols} go={() => change({ cols: (query.cols ?? 0) + MAX_COLS })} />
+							<Step name="left" label="Previous columns" off={!col} go={() => change({ cols: Math.max(0, col - MAX_COLS) })} />
+							<span class="muted">columns {num(col + 1)}–{num(col + columns.length)}</span>
+							<Step name="right" label="Next columns" off={col + MAX_COLS >= node.ncols} go={() => change({ cols: col + MAX_COLS })} />
 						</span>
 					)}
 					{rows > size && (
@@ -213,7 +211,7 @@ function Jump({ at, go }: { at: number; go(n: number): void }) {
 		if (draft !== null && n > 0) go(n - 1);
 	};
 	return (
-		<input class="jump" inputMode="numeric" aria-label="Go to row" value={draft ?? num(at + 1, { compact: false })}
+		<input class="jump" inputMode="numeric" aria-label="Go to row" value={draft ?? whole(at + 1)}
 			onFocus={(e) => e.currentTarget.select()} onInput={(e) => setDraft(e.currentTarget.value)} onBlur={done} onKeyDown={(e) => e.key === 'Enter' && done()} />
 	);
 }
@@ -226,25 +224,13 @@ function Td({ v, col }: { v: Cell; col: Col }) {
 }
 
 function ExportMenu({ save }: { save(format: string): void }) {
-	const [open, setOpen] = useState(false);
-	const box = useRef<HTMLSpanElement>(null);
-	useEffect(() => {
-		if (!open) return;
-		const away = (e: Event) => !box.current?.contains(e.target as Node) && setOpen(false);
-		document.addEventListener('pointerdown', away);
-		return () => document.removeEventListener('pointerdown', away);
-	}, [open]);
-	const pick = (f: string) => {
-		setOpen(false);
-		save(f);
-	};
+	const { box, close, open, button } = usePopup();
 	return (
-		<span class="picker" ref={box} onKeyDown={(e) => e.key === 'Escape' && setOpen(false)}>
-			<IconButton name="export" label="Save all rows as a file" aria-expanded={open} onClick={() => setOpen(!open)} />
+		<span {...box}>
+			<IconButton name="export" label="Save all rows as a file" {...button} />
 			{open && (
 				<div class="panel menu">
-					<button type="button" onClick={() => pick('csv')}>CSV</button>
-					<button type="button" onClick={() => pick('xlsx')}>Excel</button>
+					{[['csv', 'CSV'], ['xlsx', 'Excel']].map(([format, words]) => <Button onClick={() => { close(); save(format!); }}>{words}</Button>)}
 				</div>
 			)}
 		</span>

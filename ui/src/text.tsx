@@ -5,7 +5,7 @@ import { ComponentChildren, h, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { openLink } from './context';
 import { num } from './format';
-import { Icon } from './icons';
+import { Button, Icon } from './icons';
 import { isObject } from './state';
 
 const MAX_TEXT = 100000;
@@ -136,7 +136,7 @@ export function Json({ v, name, depth = 0 }: { v: unknown; name?: string; depth?
 	if (!entries.length || depth > 12) return <div class="json-leaf">{key}{brief}</div>;
 	return (
 		<div class="json">
-			<button type="button" class="json-open" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'right'} />{key}<span class="muted">{brief}</span></button>
+			<Button class="json-open" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'right'} />{key}<span class="muted">{brief}</span></Button>
 			{open && <div class="json-of">{entries.slice(0, MAX_CHILDREN).map(([k, x]) => <Json v={x} name={k.slice(0, 200)} depth={depth + 1} />)}{entries.length > MAX_CHILDREN && <div class="muted">and {entries.length - MAX_CHILDREN} more</div>}</div>}
 		</div>
 	);

@@ -23,7 +23,10 @@ export function openView(dashboard: string): void {
 	}
 }
 
-function store(): void {
+/** What is kept for the whole dashboard under a name; whoever changes it calls `store`. */
+export const held = <T>(key: string, initial: T): T => (kept[key] ??= initial) as T;
+
+export function store(): void {
 	clearTimeout(timer);
 	timer = window.setTimeout(() => {
 		const text = JSON.stringify(kept);

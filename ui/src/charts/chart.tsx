@@ -5,14 +5,16 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { announce, describe } from '../a11y';
 import { app, pure } from '../context';
 import { count, num } from '../format';
-import { Icon, IconButton } from '../icons';
+import { Button, Icon, IconButton } from '../icons';
+import { list } from '../state';
 import { useView } from '../view';
 import { Chart } from '../wire';
 import { drawBars } from './bars';
 import { drawBoxes } from './box';
 import { drawHeatmap } from './heatmap';
 import { drawLines } from './lines';
-import { color, Drawn, View } from './model';
+import { hues } from './hues';
+import { Drawn, View } from './model';
 import { drawPie, PieList } from './pie';
 import { drawScatter } from './scatter';
 import { Axes, Cursor, DataTable } from './parts';
@@ -29,9 +31,9 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 	const [zoom, setZoom] = useView<[number, number] | null>(id, 'zoom', null);
 	const [asTable, setAsTable] = useState(false);
 	const draw = KINDS[node.kind];
-	const series = Array.isArray(node.s) ? node.s : [];
+	const series = list(node.s);
 	const off = useMemo(() => new Set(hidden), [hidden]);
-	const sent = series.reduce((n, s) => n + (Array.isArray(s?.v) ? s.v.length : 0), 0);
+	const sent = series.reduce((n, s) => n + list(s?.v).length, 0);
 
 	const toggle = (i: number, only: boolean, of: number) => {
 		const all = Array.from({ length: of }, (_, k) => k);
@@ -55,10 +57,10 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 	const pie = node.kind === 'pie';
 	const legend = !pie && series.length > 1 && (
 		<div class="legend" role="group" aria-label="Series">
-			{series.slice(0, 24).map((s, i) => (
-				<button type="button" aria-pressed={!off.has(i)} title="Alt-click: only this" onClick={(e) => toggle(i, e.altKey, series.length)} onDblClick={() => toggle(i, true, series.length)}>
-					<i class="key" style={{ background: color(i, s.n) }} />{s.n || '–'}
-				</button>
+			{hues(node).map(({ n, c }, i) => (
+				<Button aria-pressed={!off.has(i)} title="Alt-click: only this" onClick={(e) => toggle(i, e.altKey, series.length)} onDblClick={() => toggle(i, true, series.length)}>
+					<i class="key" style={{ background: c }} />{n || '–'}
+				</Button>
 			))}
 		</div>
 	);
@@ -67,7 +69,7 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 			<header class="chart-head">
 				{node.title ? <figcaption>{node.title}</figcaption> : legend}
 				<span class="side">
-					{zoom && <button type="button" class="chip" onClick={() => goTo(null)}><Icon name="zoom" />Reset zoom</button>}
+					{zoom && <Button class="chip" onClick={() => goTo(null)}><Icon name="zoom" />Reset zoom</Button>}
 					<IconButton class="quiet" name={asTable ? 'chart' : 'rows'} label={asTable ? 'Show chart' : 'Show data'} aria-pressed={asTable} onClick={() => setAsTable(!asTable)} />
 					{!zoom && node.of !== undefined && node.of > sent && <span class="muted">{count(node.of, 'point')}</span>}
 				</span>
@@ -230,7 +232,7 @@ const Plot = pure(({ chart, draw, hidden, zoom, goTo, busy, look }: PlotProps) =
 					{drawn.paint && <canvas ref={canvas} style={{ width: `${size[0]}px`, height: `${size[1]}px` }} aria-hidden="true" />}
 					<svg width={size[0]} height={size[1]} role="img" aria-label={describe(chart)}>
 						<Axes drawn={drawn} />
-						{spot?.band && <rect class="band" {...{ x: spot.band.x, y: spot.band.y, width: spot.band.w, height: spot.band.h }} />}
+						{spot?.band && <rect class="band" x={spot.band.x} y={spot.band.y} width={spot.band.w} height={spot.band.h} />}
 						{drawn.marks}
 						{drag && <rect class="drag" x={Math.min(...drag)} width={Math.abs(drag[1] - drag[0])} y={drawn.plot.t} height={drawn.plot.h} />}
 						{spot && <Cursor spot={spot} plot={drawn.plot} />}

@@ -1,9 +1,9 @@
 // Cells of two categories, coloured by a number: one hue from low to high, two where there are both signs.
 
 import { num } from '../format';
-import { linear, thin } from '../scale';
+import { linear } from '../scale';
 import { Chart } from '../wire';
-import { cut, decode, Drawn, emptyText, extent, frame, label, labels, nothing, textWidth, View } from './model';
+import { cut, decode, Drawn, emptyText, extent, frame, label, labels, nameTicks, nothing, textWidth, View } from './model';
 
 const LEGEND = 26;
 
@@ -25,33 +25,27 @@ export function drawHeatmap(chart: Chart, view: View): Drawn {
 	const air = Math.min(w, h) > 9 ? 1 : Math.min(w, h) > 4 ? 0.5 : 0;
 	const signed = range[0] < 0 && range[1] > 0;
 	const reach = Math.max(-range[0], range[1]);
-	const tone = (v: number) => {
-		if (signed) return `color-mix(in oklab, var(--div-${v < 0 ? 'neg' : 'pos'}) ${Math.round((Math.abs(v) / reach) * 100)}%, var(--div-mid))`;
-		return `color-mix(in oklab, var(--seq-hi) ${Math.round(((v - range[0]) / (range[1] - range[0] || 1)) * 100)}%, var(--seq-lo))`;
-	};
+	const [low, high] = signed ? [-reach, reach] : range;
+	/** How far a value is from the pale end, 0 to 1. */
+	const strength = (v: number) => (signed ? Math.abs(v) / reach : (v - low) / (high - low || 1));
+	const tone = (v: number) => `color-mix(in oklab, var(--${!signed ? 'seq-hi' : v < 0 ? 'div-neg' : 'div-pos'}) ${Math.round(strength(v) * 100)}%, var(--${signed ? 'div-mid' : 'seq-lo'}))`;
 	const write = cols.length * rows.length <= 150 && w > 42 && h > 20;
 	const ramp = { x: f.l + f.w - 62, y: view.h - 14 };
-	const lo = num(signed ? -reach : range[0], chart.z?.fmt, 'value');
-	const hi = num(signed ? reach : range[1], chart.z?.fmt, 'value');
-	const strength = (v: number) => (signed ? Math.abs(v) / reach : (v - range[0]) / (range[1] - range[0] || 1));
+	const [lo, hi] = [low, high].map((v) => num(v, chart.z?.fmt)) as [string, string];
 	const gradient = `g${chart.id.replace(/\W/g, '_')}`;
 	const hiW = textWidth(hi);
 	const marks = (
 		<g>
 			{flat.slice(0, cols.length * rows.length).map((v, k) => {
 				const [cx, cy] = [x(k % cols.length), y(Math.floor(k / cols.length))];
-				return v === null
-					? <rect class="void" x={cx + air} y={cy + air} width={Math.max(0.5, w - 2 * air)} height={Math.max(0.5, h - 2 * air)} rx={air * 2.5} />
-					: <rect x={cx + air} y={cy + air} width={Math.max(0.5, w - 2 * air)} height={Math.max(0.5, h - 2 * air)} rx={air * 2.5} style={{ fill: tone(v) }} />;
+				return <rect class={v === null ? 'void' : ''} x={cx + air} y={cy + air} width={Math.max(0.5, w - 2 * air)} height={Math.max(0.5, h - 2 * air)} rx={air * 2.5} style={v === null ? undefined : { fill: tone(v) }} />;
 			})}
 			{write && flat.map((v, k) => v !== null && (
 				<text class={strength(v) > 0.55 ? 'on' : 'off'} x={x((k % cols.length) + 0.5)} y={y(Math.floor(k / cols.length) + 0.5) + 4} text-anchor="middle">{num(v, chart.z?.fmt, 'axis')}</text>
 			))}
 			<defs>
 				<linearGradient id={gradient}>
-					<stop style={{ stopColor: `var(--${signed ? 'div-neg' : 'seq-lo'})` }} />
-					<stop offset={0.5} style={{ stopColor: signed ? 'var(--div-mid)' : 'color-mix(in oklab, var(--seq-hi), var(--seq-lo))' }} />
-					<stop offset={1} style={{ stopColor: `var(--${signed ? 'div-pos' : 'seq-hi'})` }} />
+					{[low, (low + high) / 2, high].map((v, i) => <stop offset={i / 2} style={{ stopColor: tone(v) }} />)}
 				</linearGradient>
 			</defs>
 			<rect x={ramp.x - hiW - 6} y={ramp.y - 1} width={62} height={8} rx={4} fill={`url(#${gradient})`} />
@@ -59,12 +53,10 @@ export function drawHeatmap(chart: Chart, view: View): Drawn {
 			<text class="tick" x={f.l + f.w} y={ramp.y + 7} text-anchor="end">{hi}</text>
 		</g>
 	);
-	const xt = thin(cols.map((n, i) => ({ v: i + 0.5, text: cut(n, Math.max(w - 4, 60)) })), (t) => x(t.v), (t) => textWidth(t.text), 5);
-	const yt = thin(left.map((text, i) => ({ v: i + 0.5, text })), (t) => y(t.v), () => 11, 2);
 	return {
 		plot: f,
-		x: { ticks: xt.map((t) => ({ at: x(t.v), text: t.text })), label: xLabel, grid: false },
-		y: { ticks: yt.map((t) => ({ at: y(t.v), text: t.text })), label: yLabel, grid: false },
+		x: { ticks: nameTicks(cols, x, Math.max(w - 4, 60)), label: xLabel, grid: false },
+		y: { ticks: nameTicks(left, y, 110, true), label: yLabel, grid: false },
 		marks,
 		n: cols.length * rows.length,
 		find(px, py) {
@@ -77,7 +69,7 @@ export function drawHeatmap(chart: Chart, view: View): Drawn {
 			const v = flat[i];
 			return {
 				x: x(c + 0.5), y: y(r), title: `${rows[r]} · ${cols[c]}`, band: { x: x(c), y: y(r), w, h },
-				rows: [{ name: label(chart.z?.label) ?? 'Value', color: '', text: v === null || v === undefined ? 'missing' : num(v, chart.z?.fmt, 'value') }],
+				rows: [{ name: label(chart.z?.label) ?? 'Value', color: '', text: v === null || v === undefined ? 'missing' : num(v, chart.z?.fmt) }],
 			};
 		},
 	};

@@ -3,12 +3,13 @@
 
 import { num } from '../format';
 import { Chart } from '../wire';
-import { alongAxis, color, cut, decode, drawTicks, Drawn, emptyText, extent, labels, nearest, nothing, Row, shownSeries, textWidth, upright, View, xText } from './model';
-import { thin } from '../scale';
+import { alongAxis, decode, drawTicks, Drawn, emptyText, extent, labels, nameTicks, nearest, nothing, Range, Row, sharedX, shownSeries, upright, View, xText } from './model';
 
 interface Line {
 	n: string;
 	i: number;
+	c: string;
+	dash: boolean;
 	x: number[];
 	y: (number | null)[];
 	/** Lower and upper edge where stacked. */
@@ -21,17 +22,16 @@ export function drawLines(chart: Chart, view: View): Drawn {
 	const area = chart.kind === 'area';
 	const cat = chart.x?.t === 'cat';
 	const names = cat ? labels(chart.x?.v) : [];
-	const shared = cat ? names.map((_, i) => i) : decode(chart.x?.enc ?? chart.x?.v);
+	const shared = cat ? names.map((_, i) => i) : sharedX(chart);
 	const stack = area && chart.stack !== false && (chart.s?.length ?? 0) > 1;
 
-	const lines: Line[] = shownSeries(chart, view).map((s) => {
+	const lines: Line[] = shownSeries(chart, view).map(({ n, i: at, c, dash, ...s }) => {
 		const v = decode(s.v);
 		const x = s.x ? decode(s.x) : shared.length ? shared : v.map((_, i) => i);
 		const keep = x.flatMap((t, i) => (t === null || i >= v.length ? [] : [i]));
-		return { n: s.n, i: s.i, x: keep.map((i) => x[i]!), y: keep.map((i) => v[i]!) };
+		return { n, i: at, c, dash, x: keep.map((i) => x[i]!), y: keep.map((i) => v[i]!) };
 	});
 	const [zlo, zhi] = view.zoom ?? [-Infinity, Infinity];
-	const inside = (l: Line) => l.y.filter((_, i) => l.x[i]! >= zlo && l.x[i]! <= zhi);
 	if (stack) {
 		let below: number[] = [];
 		for (const l of lines) {
@@ -40,15 +40,13 @@ export function drawLines(chart: Chart, view: View): Drawn {
 		}
 	}
 	const xs = extent(lines.map((l) => l.x));
-	const ys = extent(lines.map((l) => (stack ? l.y.flatMap((v, i) => (l.x[i]! >= zlo && l.x[i]! <= zhi ? [l.base![i]! + (v ?? 0)] : [])) : inside(l))));
+	const ys = extent(lines.map((l) => l.y.flatMap((v, i) => (l.x[i]! >= zlo && l.x[i]! <= zhi ? [stack ? l.base![i]! + (v ?? 0) : v] : []))));
 	if (!xs || !extent(lines.map((l) => l.y))) return nothing(view, emptyText(chart));
-	const yr: [number, number] = ys ?? [0, 1];
-	const xr: [number, number] = view.zoom && !cat ? [Math.max(zlo, -8.64e15), Math.min(zhi, 8.64e15)] : cat ? [0, names.length - 1] : xs;
+	const yr = ys ?? [0, 1];
+	const xr: Range = view.zoom && !cat ? [Math.max(zlo, -8.64e15), Math.min(zhi, 8.64e15)] : cat ? [0, names.length - 1] : xs;
 
 	const { f, y, xLabel, yLabel } = upright(view, chart, xr, yr, area);
-	const x = cat
-		? { scale: alongAxis(xr, undefined, f.l + 8, f.l + f.w - 8).scale, ticks: names.map((n, v) => ({ v, text: cut(n, 110) })) }
-		: alongAxis(xr, chart.x, f.l, f.l + f.w);
+	const x = alongAxis(xr, cat ? undefined : chart.x, f.l + (cat ? 8 : 0), f.l + f.w - (cat ? 8 : 0));
 	const yTicks = drawTicks(y.ticks, y.scale, true);
 
 	const clip = `k${chart.id.replace(/\W/g, '_')}`;
@@ -59,13 +57,13 @@ export function drawLines(chart: Chart, view: View): Drawn {
 				<rect x={f.l - (view.zoom ? 0 : 4)} y={f.t - 4} width={f.w + (view.zoom ? 0 : 8)} height={f.h + 8} />
 			</clipPath>
 			{lines.map((l) => {
-				const stroke = color(l.i, l.n);
+				const stroke = l.c;
 				const top = path(l, x.scale, y.scale, stack);
 				return (
 					<g key={l.i}>
 						{area && <path d={fill(l, x.scale, y.scale, stack)} style={{ fill: stroke, fillOpacity: stack ? 0.9 : 0.14 }} />}
 						<path d={top.line} fill="none" stroke-linejoin="round" stroke-linecap="round"
-							stroke-dasharray={l.i >= 8 ? '5 3' : undefined}
+							stroke-dasharray={l.dash ? '5 3' : undefined}
 							style={{ stroke: stack ? 'var(--card)' : stroke, strokeWidth: stack ? 1 : many ? 1.2 : 1.8 }} />
 						{!stack && top.dots.map(([a, b]) => <circle cx={a} cy={b} r={2.5} style={{ fill: stroke }} />)}
 					</g>
@@ -78,7 +76,7 @@ export function drawLines(chart: Chart, view: View): Drawn {
 	const gran = gap(stops);
 	return {
 		plot: f,
-		x: { ticks: cat ? thin(x.ticks, (t) => x.scale(t.v), (t) => textWidth(t.text)).map((t) => ({ at: x.scale(t.v), text: t.text })) : drawTicks(x.ticks, x.scale, false), label: xLabel, grid: false },
+		x: { ticks: cat ? nameTicks(names, x.scale, 110, false, 0) : drawTicks(x.ticks, x.scale, false), label: xLabel, grid: false },
 		y: { ticks: yTicks, label: yLabel, grid: true, zero: y.scale.lo < 0 && y.scale.hi > 0 && !y.scale.log ? y.scale(0) : undefined },
 		marks,
 		n: stops.length,
@@ -95,15 +93,15 @@ export function drawLines(chart: Chart, view: View): Drawn {
 				const v = l.y[k];
 				if (k < 0 || v === null || v === undefined || Math.abs(x.scale(l.x[k]!) - x.scale(at)) > 6) continue;
 				sum += v;
-				rows.push({ name: l.n, color: color(l.i, l.n), text: num(v, chart.y?.fmt, 'value') });
-				if (only === undefined || only === l.i) dots.push({ x: x.scale(l.x[k]!), y: y.scale(stack ? l.base![k]! + v : v), color: color(l.i, l.n) });
+				rows.push({ name: l.n, color: l.c, text: num(v, chart.y?.fmt) });
+				if (only === undefined || only === l.i) dots.push({ x: x.scale(l.x[k]!), y: y.scale(stack ? l.base![k]! + v : v), color: l.c });
 			}
 			// From top to bottom, as they lie.
 			if (stack) rows.reverse();
 			return {
 				x: x.scale(at), y: dots.length ? Math.min(...dots.map((d) => d.y)) : f.t, rule: true, dots, rows,
 				title: cat ? names[at] ?? '' : xText(at, chart.x, gran),
-				total: stack && rows.length > 1 ? num(sum, chart.y?.fmt, 'value') : undefined,
+				total: stack && rows.length > 1 ? num(sum, chart.y?.fmt) : undefined,
 			};
 		},
 	};

@@ -4,13 +4,15 @@
 import type { VNode } from 'preact';
 import { num, timeText, zoneName, zoneOf } from '../format';
 import { linear, linearTicks, logarithmic, logTicks, niceRange, Scale, thin, Tick, timeTicks } from '../scale';
+import { list } from '../state';
 import { Axis, Cell, Chart, Fmt, Vec } from '../wire';
+import { hues } from './hues';
 
 export interface View {
 	w: number;
 	h: number;
 	hidden: Set<number>;
-	zoom: [number, number] | null;
+	zoom: Range | null;
 }
 export interface Row {
 	name: string;
@@ -53,6 +55,7 @@ export interface Drawn {
 }
 
 const MAX_POINTS = 200000;
+export type Range = [number, number];
 
 /** Numbers of a vector; what is no number is null. Infinite values are left out of drawings. */
 export function decode(v: Vec | undefined): (number | null)[] {
@@ -73,11 +76,12 @@ export function decode(v: Vec | undefined): (number | null)[] {
 	return [t, ...v.d.slice(0, MAX_POINTS).map((d) => (t += Number(d) * u || 0))];
 }
 
-export const labels = (v: Cell[] | undefined): string[] => (Array.isArray(v) ? v : []).slice(0, 5000).map((x) => (x === null || x === undefined ? '–' : String(x)));
+export const labels = (v: Cell[] | undefined): string[] => list<Cell>(v).slice(0, 5000).map((x) => String(x ?? '–'));
 
-export const color = (i: number, name = ''): string => (name === 'Other' ? 'var(--other)' : `var(--c${(i % 8) + 1})`);
+/** The numbers or times that all series of a chart share. */
+export const sharedX = (chart: Chart): (number | null)[] => decode(chart.x?.enc ?? chart.x?.v);
 
-export function extent(lists: Iterable<Iterable<number | null>>): [number, number] | null {
+export function extent(lists: Iterable<Iterable<number | null>>): Range | null {
 	let lo = Infinity;
 	let hi = -Infinity;
 	for (const list of lists) {
@@ -113,14 +117,11 @@ export function cut(s: string, px: number): string {
 	return s.slice(0, n).trimEnd() + '…';
 }
 
-/** The most that the name of a category takes of a chart's width. */
-export const nameRoom = (view: View): number => Math.max(90, Math.min(220, view.w * 0.36));
-
 export const FONT = 11;
 const LINE = 15;
 
 /** The value axis of a chart: its scale and labels, with the room that the labels take. */
-export function valueAxis(range: [number, number], axis: Axis | undefined, from: number, to: number, zero: boolean, vertical: boolean) {
+export function valueAxis(range: Range, axis: Axis | undefined, from: number, to: number, zero: boolean, vertical: boolean) {
 	const size = Math.abs(to - from);
 	const log = !!axis?.log && range[0] > 0;
 	const count = Math.max(2, Math.floor(size / (vertical ? (log ? 24 : 32) : 56)));
@@ -141,11 +142,11 @@ export function valueAxis(range: [number, number], axis: Axis | undefined, from:
 function axisNumber(v: number, fmt: Fmt | undefined, all: number[]): string {
 	const text = num(v, fmt, 'axis');
 	const other = all.find((o) => o !== v && num(o, fmt, 'axis') === text);
-	return other === undefined ? text : num(v, { ...fmt, compact: false }, 'value');
+	return other === undefined ? text : num(v, { ...fmt, compact: false });
 }
 
 /** An axis along x for numbers and times. */
-export function alongAxis(range: [number, number], axis: Axis | undefined, from: number, to: number): { scale: Scale; ticks: Tick[] } {
+export function alongAxis(range: Range, axis: Axis | undefined, from: number, to: number): { scale: Scale; ticks: Tick[] } {
 	const px = Math.abs(to - from);
 	if (axis?.t === 'time') {
 		const { ticks } = timeTicks(range[0], range[1], Math.max(2, Math.floor(px / 48)), zoneOf(axis.tz));
@@ -197,7 +198,7 @@ export function frame(view: View, left: string[], options: { xLabel?: string; yL
  * Frame and value axis of a chart whose values go up. The labels' width needs the scale, and the scale the
  * plot's height, which does not depend on the width.
  */
-export function upright(view: View, chart: Chart, along: [number, number], range: [number, number], zero: boolean, axis: Axis | undefined = chart.y) {
+export function upright(view: View, chart: Chart, along: Range, range: Range, zero: boolean, axis: Axis | undefined = chart.y) {
 	const xLabel = alongLabel(chart.x, along);
 	const yLabel = label(chart.y?.label);
 	const sub = chart.x?.t === 'time' && alongAxis(along, chart.x, 0, view.w - 50).ticks.some((t) => t.sub);
@@ -206,11 +207,56 @@ export function upright(view: View, chart: Chart, along: [number, number], range
 	return { f: frame(view, y.ticks.map((t) => t.text), { xLabel, yLabel, sub }), y, xLabel, yLabel };
 }
 
+/** Names at their places: cut to their room, left out where that is not enough. `lying`: one above the other. */
+export const nameTicks = (names: string[], scale: Scale, room: number, lying = false, shift = 0.5): AxisDrawn['ticks'] =>
+	thin(names.map((n, i) => ({ at: scale(i + shift), text: cut(n, room) })), (t) => t.at, (t) => (lying ? FONT : textWidth(t.text)), lying ? 1 : 4);
+
+/**
+ * Axes of a chart that has a band for each name (or along numbers and times where `names` is null): values up,
+ * or to the right where names would not fit below their bands; `per` marks stand side by side in one.
+ */
+export function banded(view: View, chart: Chart, names: string[] | null, along: Range, range: Range, zero: boolean, axis = chart.y, per = 1) {
+	const room = Math.max(90, Math.min(220, view.w * 0.36));
+	const n = names?.length ?? 0;
+	const widest = Math.max(0, ...(names ?? []).map((t) => Math.min(room, textWidth(t))));
+	const lying = chart.horizontal ?? (n > 1 && widest + 9 > (view.w - 55) / n && n * 17 * per <= view.h - 30);
+	let f: Frame;
+	let scale: Scale;
+	let at: Scale;
+	let ticks: AxisDrawn['ticks'];
+	let values: Tick[];
+	let [xLabel, yLabel] = [label(chart.y?.label), label(chart.x?.label)];
+	if (lying) {
+		const left = names?.map((t) => cut(t, room)) ?? alongAxis(along, chart.x, 0, view.h).ticks.map((t) => t.text);
+		f = frame(view, left, { xLabel, yLabel, right: 18 });
+		({ scale: at, ticks: values } = valueAxis(range, axis, f.l, f.l + f.w, zero, false));
+		const x = alongAxis(along, names ? undefined : chart.x, f.t, f.t + f.h);
+		scale = x.scale;
+		ticks = names ? nameTicks(names, scale, room, true) : drawTicks(x.ticks, scale, true);
+	} else {
+		let y;
+		({ f, y, xLabel, yLabel } = upright(view, chart, along, range, zero, axis));
+		({ scale: at, ticks: values } = y);
+		const x = alongAxis(along, names ? undefined : chart.x, f.l, f.l + f.w);
+		scale = x.scale;
+		const step = f.w / n;
+		ticks = names ? nameTicks(names, scale, step < 44 ? room : step - 6) : drawTicks(x.ticks, scale, false);
+	}
+	const value = { ticks: drawTicks(values, at, !lying), label: lying ? xLabel : yLabel, grid: true, zero: at.lo < 0 && !at.log && zero ? at(0) : undefined };
+	const band = { ticks, label: lying ? yLabel : xLabel, grid: false };
+	return {
+		f, lying, at, scale,
+		axes: { plot: f, x: lying ? value : band, y: lying ? band : value },
+		/** The whole of the plot between two places along the bands. */
+		strip: (from: number, size: number) => (lying ? { x: f.l, y: from, w: f.w, h: size } : { x: from, y: f.t, w: size, h: f.h }),
+	};
+}
+
 export const xText = (v: number, axis: Axis | undefined, gran?: number): string =>
 	axis?.t === 'time' ? timeText(v, axis.tz, gran, true) : num(v, axis?.fmt, 'full');
 
 /** An axis' label; of times that belong to a zone also the zone whose clock they are shown by. */
-function alongLabel(axis: Axis | undefined, [from, to]: [number, number]): string | undefined {
+function alongLabel(axis: Axis | undefined, [from, to]: Range): string | undefined {
 	const said = label(axis?.label);
 	if (axis?.t !== 'time' || !axis.tz) return said;
 	const zones = [...new Set([from, to].map(zoneName))].join('/');
@@ -232,8 +278,11 @@ export function nearest(list: ArrayLike<number>, v: number): number {
 	return Math.abs(list[a]! - v) <= Math.abs(list[b]! - v) ? a : b;
 }
 
-export const shownSeries = (chart: Chart, view: View) =>
-	(Array.isArray(chart.s) ? chart.s : []).slice(0, 24).map((s, i) => ({ ...s, n: String(s?.n ?? ''), i })).filter((s) => !view.hidden.has(s.i));
+/** Series that are not hidden, each with its place and colour. */
+export function shownSeries(chart: Chart, view: View) {
+	const of = hues(chart);
+	return of.map((hue, i) => ({ ...chart.s![i]!, ...hue, i })).filter((s) => !view.hidden.has(s.i));
+}
 
 export const nothing = (view: View, empty: string): Drawn => ({
 	plot: { l: 0, t: 0, w: view.w, h: view.h }, marks: null, n: 0, spot: () => null, find: () => -1, empty,
@@ -242,7 +291,7 @@ export const nothing = (view: View, empty: string): Drawn => ({
 /** What an empty chart says. */
 export function emptyText(chart: Chart): string {
 	if (chart.note) return String(chart.note).slice(0, 300);
-	const points = (Array.isArray(chart.s) ? chart.s : []).reduce((n, s) => n + (Array.isArray(s?.v) ? s.v.length : s?.box?.length ?? 0), 0);
+	const points = list(chart.s).reduce((n, s) => n + list(s?.v ?? s?.box).length, 0);
 	const missing = chart.missing ?? points;
 	return missing ? `All ${num(missing, { compact: false })} values are missing` : 'No rows match';
 }

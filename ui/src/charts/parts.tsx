@@ -1,8 +1,9 @@
 // Axes, the cursor's marks, and a chart's data as a table.
 
 import { num } from '../format';
-import { Chart } from '../wire';
-import { decode, Drawn, labels, Spot, xText } from './model';
+import { Box, Chart, Series } from '../wire';
+import { list } from '../state';
+import { decode, Drawn, labels, sharedX, Spot, xText } from './model';
 
 export function Axes({ drawn }: { drawn: Drawn }) {
 	const { plot: p, x, y } = drawn;
@@ -49,7 +50,7 @@ export function DataTable({ chart }: { chart: Chart }) {
 }
 
 function data(chart: Chart): { head: string[]; rows: string[][]; of: number } {
-	const s = Array.isArray(chart.s) ? chart.s : [];
+	const s = list<Series>(chart.s);
 	const value = (v: number | null | undefined) => num(v, chart.y?.fmt, 'full');
 	const xName = chart.x?.label || { time: 'Time', cat: 'Name', num: 'x' }[chart.x?.t ?? 'num'] || 'x';
 	const names = chart.x?.t === 'cat' || chart.kind === 'pie' ? labels(chart.x?.v) : null;
@@ -61,7 +62,7 @@ function data(chart: Chart): { head: string[]; rows: string[][]; of: number } {
 		return { head: ['', ...cols], rows: rows.map((n, r) => [n, ...cols.map((_, c) => num(at(r, c), chart.z?.fmt, 'full'))]), of: rows.length };
 	}
 	if (chart.kind === 'box') {
-		const rows = s.flatMap((q) => (q.box ?? []).flatMap((b, i) => (b ? [[`${names?.[i] ?? ''}${s.length > 1 ? ` ${q.n}` : ''}`.trim() || q.n, ...[b.lo, b.q1, b.med, b.q3, b.hi].map(value)]] : [])));
+		const rows = s.flatMap((q) => list<Box>(q.box).flatMap((b, i) => (b ? [[`${names?.[i] ?? ''}${s.length > 1 ? ` ${q.n}` : ''}`.trim() || q.n, ...[b.lo, b.q1, b.med, b.q3, b.hi].map(value)]] : [])));
 		return { head: [xName, 'Low', 'Q1', 'Median', 'Q3', 'High'], rows, of: rows.length };
 	}
 	if (chart.kind === 'histogram') {
@@ -72,13 +73,13 @@ function data(chart: Chart): { head: string[]; rows: string[][]; of: number } {
 	const own = s.some((q) => q.x);
 	if (own) {
 		const all = s.flatMap((q) => {
-			const [x, y] = [decode(q.x ?? chart.x?.enc ?? (chart.x?.v as any)), decode(q.v)];
+			const [x, y] = [q.x ? decode(q.x) : sharedX(chart), decode(q.v)];
 			return x.slice(0, MAX_ROWS).map((t, i) => [t === null ? '–' : xText(t, chart.x), ...(s.length > 1 ? [q.n] : []), value(y[i])]);
 		});
 		const of = s.reduce((n, q) => n + decode(q.v).length, 0);
 		return { head: [xName, ...(s.length > 1 ? ['Series'] : []), chart.y?.label || 'Value'], rows: all.slice(0, MAX_ROWS), of };
 	}
-	const x = names ?? decode(chart.x?.enc ?? chart.x?.v).map((t) => (t === null ? '–' : xText(t, chart.x)));
+	const x = names ?? sharedX(chart).map((t) => (t === null ? '–' : xText(t, chart.x)));
 	const vs = s.map((q) => decode(q.v));
 	return { head: [xName, ...s.map((q) => q.n || chart.y?.label || 'Value')], rows: x.slice(0, MAX_ROWS).map((t, i) => [t, ...vs.map((v) => value(v[i]))]), of: x.length };
 }

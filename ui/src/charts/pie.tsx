@@ -1,20 +1,22 @@
 // Shares of a whole: a ring with the sum in the middle and the parts in a list.
 
 import { num } from '../format';
+import { Button } from '../icons';
 import { Chart } from '../wire';
-import { color, decode, Drawn, emptyText, labels, nothing, View } from './model';
+import { hues } from './hues';
+import { decode, Drawn, emptyText, nothing, View } from './model';
 
-const share = (x: number) => num(x, { style: 'percent', digits: 1 }, 'value');
+const share = (x: number) => num(x, { style: 'percent', digits: 1 });
 
 export interface Part {
 	i: number;
 	n: string;
+	c: string;
 	v: number;
 }
 export function parts(chart: Chart): Part[] {
-	const names = labels(chart.x?.v);
 	const v = decode(chart.s?.[0]?.v);
-	return names.slice(0, 24).flatMap((n, i) => (typeof v[i] === 'number' && v[i]! >= 0 ? [{ i, n, v: v[i]! }] : []));
+	return hues(chart).flatMap(({ n, c }, i) => (typeof v[i] === 'number' && v[i]! >= 0 ? [{ i, n, c, v: v[i]! }] : []));
 }
 
 export function drawPie(chart: Chart, view: View): Drawn {
@@ -41,8 +43,8 @@ export function drawPie(chart: Chart, view: View): Drawn {
 		plot: { l: 0, t: 0, w: view.w, h: view.h },
 		marks: (
 			<g class="ring">
-				{arcs.map((p) => <path key={p.i} d={ring(p.a, p.b)} style={{ fill: color(p.i, p.n), strokeWidth: arcs.length > 1 ? 2 : 0 }} />)}
-				<text class="sum" x={cx} y={cy + 1} text-anchor="middle">{num(sum, chart.y?.fmt, 'value')}</text>
+				{arcs.map((p) => <path d={ring(p.a, p.b)} style={{ fill: p.c, strokeWidth: arcs.length > 1 ? 2 : 0 }} />)}
+				<text class="sum" x={cx} y={cy + 1} text-anchor="middle">{num(sum, chart.y?.fmt)}</text>
 				<text class="tick" x={cx} y={cy + 18} text-anchor="middle">Total</text>
 			</g>
 		),
@@ -59,7 +61,7 @@ export function drawPie(chart: Chart, view: View): Drawn {
 			const m = (p.a + p.b) / 2;
 			return {
 				x: cx + ((R + r) / 2) * Math.sin(m * 2 * Math.PI), y: cy - ((R + r) / 2) * Math.cos(m * 2 * Math.PI), title: p.n,
-				rows: [{ name: share(p.v / sum), color: color(p.i, p.n), text: num(p.v, chart.y?.fmt, 'value') }],
+				rows: [{ name: share(p.v / sum), color: p.c, text: num(p.v, chart.y?.fmt) }],
 			};
 		},
 	};
@@ -72,11 +74,11 @@ export function PieList({ chart, hidden, toggle }: { chart: Chart; hidden: Set<n
 		<ul class="parts">
 			{list.map((p) => (
 				<li key={p.i}>
-					<button type="button" aria-pressed={!hidden.has(p.i)} onClick={(e) => toggle(p.i, e.altKey)} onDblClick={() => toggle(p.i, true)}>
-						<i class="key" style={{ background: color(p.i, p.n) }} />
+					<Button aria-pressed={!hidden.has(p.i)} onClick={(e) => toggle(p.i, e.altKey)} onDblClick={() => toggle(p.i, true)}>
+						<i class="key" style={{ background: p.c }} />
 						<span class="name" title={p.n}>{p.n}</span>
 						<b>{hidden.has(p.i) || !sum ? '–' : share(p.v / sum)}</b>
-					</button>
+					</Button>
 				</li>
 			))}
 		</ul>
