@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 import { minify } from 'terser';
 
 const ui = dirname(fileURLToPath(import.meta.url));
-const common = { bundle: true, minify: true, write: false, target: ['chrome111', 'firefox113', 'safari16.4'], logLevel: 'warning', legalComments: 'none' };
+const common = { bundle: true, minify: true, write: false, target: ['chrome120', 'firefox121', 'safari17.2'], logLevel: 'warning', legalComments: 'none' };
 const terser = {
 	ecma: 2020, toplevel: true, mangle: { toplevel: true }, format: { ecma: 2020 },
 	compress: { ecma: 2020, passes: 3, pure_getters: true, keep_fargs: false, unsafe_arrows: true },

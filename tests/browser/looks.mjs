@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fakeSandbox } from './fake.mjs';
 import { start, until } from './protocol.mjs';
 
 /** A picture to be looked at, in BUILD/shots. */
@@ -32,6 +33,25 @@ export async function findings(frame, path, context = {}, rules = null) {
 	return found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 140)} (${n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? ''})`).join(' ‖ ')}`);
 }
 export const axe = (t, app, rules) => findings(app.frame, t.axe, {}, rules);
+
+/** A page that shows these nodes. */
+export async function shown(t, nodes, options = {}) {
+	const tree = { v: 1, id: 'd-nodes0000000000000000', rev: 1, title: 'Nodes', status: 'ok', ms: 1, notes: [], tree: nodes };
+	const sandbox = fakeSandbox({ tree, data: {} });
+	const app = await t.open({ answer: (p) => sandbox.answer(p), height: 3000, ...options });
+	await app.input({ code: 'import scb' });
+	await app.result(sandbox.outline());
+	await app.frame.waitForSelector('.plot svg, .control');
+	return app;
+}
+
+const bar = (id) => ({ id, t: 'chart', kind: 'bar', title: id, x: { t: 'cat', v: ['a', 'b'] }, y: {}, s: [{ n: 'n', v: [1, 2] }] });
+const row = (...ids) => ({ id: `g${ids[0]}`, t: 'grid', cols: ids.map(() => 1), of: ids.map((id) => ({ id: `b${id}`, t: 'box', of: [bar(id)] })) });
+/** How many cards stand beside each other, row by row. */
+const rows = (app) => app.frame.evaluate(() => {
+	const tops = [...document.querySelectorAll('.main .card')].map((e) => Math.round(e.getBoundingClientRect().top));
+	return [...new Set(tops)].map((y) => tops.filter((t) => t === y).length).join(' ');
+});
 
 const cases = {};
 for (const name of ['orders', 'kinds']) {
@@ -72,6 +92,35 @@ export default {
 				return bad;
 			});
 			assert.deepEqual(touching, [], `${width} px`);
+		}
+	},
+	'rows of charts: pairs become threes where there is room, threes pairs where there is little': async (t) => {
+		const pairs = [row('a', 'b'), row('c', 'd'), row('e', 'f')];
+		const threes = [row('a', 'b', 'c'), row('d', 'e', 'f')];
+		for (const [nodes, width, wanted] of [
+			[pairs, 1280, '3 3'], [pairs, 1000, '2 2 2'], [pairs, 320, '1 1 1 1 1 1'], [pairs.slice(1), 1280, '2 2'],
+			[threes, 1280, '3 3'], [threes, 760, '2 2 2'], [threes.slice(1), 760, '2 1'],
+			[[pairs[0], { id: 'd', t: 'divider' }, pairs[1], pairs[2]], 1280, '2 2 2'],
+		]) {
+			const app = await shown(t, nodes, { width });
+			assert.equal(await rows(app), wanted, `${nodes.length} at ${width} px`);
+			await app.close();
+		}
+	},
+	'circles of a scatter stay inside its plot': async (t) => {
+		for (const log of [false, true]) {
+			const app = await shown(t, [{ id: 's', t: 'chart', kind: 'scatter', x: { t: 'num' }, y: { log }, s: [{ n: 'n', x: [1, 500, 1000], v: [1, 30, 1000], r: [20, 4, 30] }] }]);
+			const out = await app.frame.evaluate(() => {
+				const svg = document.querySelector('.plot svg');
+				const end = (f, side) => f([...svg.querySelectorAll('line.grid')].map((e) => e.getBoundingClientRect()[side]));
+				const max = (l) => Math.max(...l);
+				const min = (l) => Math.min(...l);
+				const p = { left: end(min, 'left'), right: end(max, 'right'), top: end(min, 'top'), bottom: end(max, 'bottom') };
+				const r = [...svg.querySelectorAll('circle')].map((e) => e.getBoundingClientRect());
+				return r.length === 3 && r.every((c) => c.left > p.left - 2 && c.right < p.right + 2 && c.top > p.top - 2 && c.bottom < p.bottom + 2) ? '' : JSON.stringify([p, r]);
+			});
+			assert.equal(out, '');
+			await app.close();
 		}
 	},
 	'the theme follows the host; canvases as well': async (t) => {

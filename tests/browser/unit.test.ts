@@ -3,10 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { duration, num, setLocale, timeText, toMs } from '../../ui/src/format';
+import { hues } from '../../ui/src/charts/hues';
 import { decode, nearest } from '../../ui/src/charts/model';
 import { fromWall, linearTicks, logTicks, niceRange, offset, thin, timeTicks } from '../../ui/src/scale';
 import { applyPatch, readAnswer, readHandle, readTree, titleFromInput } from '../../ui/src/state';
 import { contrast } from '../../ui/src/theme';
+import { openView } from '../../ui/src/view';
 
 setLocale('en-GB', 'Europe/Berlin');
 const HOUR = 3600000;
@@ -177,4 +179,25 @@ test('a title from what the model has written so far', () => {
 test('contrast as WCAG has it', () => {
 	assert.equal(Math.round(contrast([0, 0, 0], [255, 255, 255])), 21);
 	assert.ok(contrast([119, 119, 119], [255, 255, 255]) < 4.5);
+});
+
+test('a name keeps its colour, in all charts of a dashboard and whatever a filter leaves', () => {
+	const bars = (...names: string[]) => hues({ kind: 'bar', s: names.map((n) => ({ n })) } as any).map((h) => h.c.replace(/\D/g, '') + (h.dash ? '-' : ''));
+	const pie = (...names: string[]) => hues({ kind: 'pie', x: { v: names } } as any).map((h) => h.c.replace(/\D/g, ''));
+	openView('d-hues');
+	assert.deepEqual(bars('sales'), ['1'], 'one alone has the first');
+	assert.deepEqual(bars('A', 'B', 'C'), ['1', '2', '3']);
+	assert.deepEqual(pie('C', 'A', 'B'), ['3', '1', '2'], 'in another order');
+	assert.deepEqual(bars('C'), ['3'], 'the others are filtered away');
+	assert.deepEqual(bars('B', 'D'), ['2', '4'], 'a new one takes none of theirs');
+	assert.deepEqual(bars('A', 'B', 'C', 'D'), ['1', '2', '3', '4']);
+	assert.deepEqual(bars('x', 'y'), ['1', '2'], 'other names begin anew');
+	assert.deepEqual(hues({ kind: 'bar', s: [{ n: 'A' }, { n: 'Other' }] } as any).map((h) => h.c), ['var(--c1)', 'var(--other)']);
+	assert.deepEqual(bars('A', 'A'), ['1', '5'], 'two of one name are told apart');
+	assert.deepEqual(bars('A', 'E', 'F', 'G', 'H').length, 5);
+	const many = bars('A', 'I', 'J');
+	assert.equal(new Set(many).size, 3, `a ninth takes one that its chart has free: ${many}`);
+	assert.equal(new Set(bars(...'abcdefghij')).size, 10, 'beyond eight with dashes');
+	openView('d-other');
+	assert.deepEqual(bars('C', 'B', 'A'), ['1', '2', '3']);
 });

@@ -323,6 +323,30 @@ export default {
 		const order = ['Open full screen', 'SELECT', 'Furniture', 'col-name'].map((p) => seen.findIndex((s) => s.what.includes(p)));
 		assert.deepEqual([...order].sort((a, b) => a - b), order);
 	},
+	'every target is 24 px or more': async (t) => {
+		for (const [name, width] of [['orders', 320], ['kinds', 320], ['kinds', 1280]]) {
+			const app = await start(t, name, { width, height: 6000 });
+			const f = app.frame;
+			await f.waitForSelector('.table td');
+			const small = () => f.evaluate(() => [...document.querySelectorAll('button, input, select, textarea, [tabindex="0"]')].map((e) => {
+				// What is pressed for it: its label, where it stands in one.
+				const r = (e.closest('label') ?? e).getBoundingClientRect();
+				return [`${e.tagName}.${e.className} ${e.closest('.control')?.className ?? ''} ${(e.textContent || e.getAttribute('aria-label') || '').slice(0, 24)}`, r.width, r.height];
+			}).filter(([, w, h]) => w > 0 && (w < 24 || h < 24)));
+			assert.deepEqual(await small(), []);
+			for (const open of await f.locator('.picker > button, .table-head [aria-expanded], .expander-head').all()) {
+				await open.click();
+				assert.deepEqual(await small(), []);
+				await f.locator('body').press('Escape');
+			}
+			// A checkbox is as large as its words are, and these stand beside it.
+			if (name === 'kinds') {
+				await f.locator('.control.checkbox').getByText('Checkbox').click();
+				await until('set', () => last(app, 'set'));
+			}
+			await app.close();
+		}
+	},
 	'after a reload the view is as it was': async (t) => {
 		const app = await start(t, 'kinds');
 		await app.frame.getByRole('tab', { name: 'Second' }).click();

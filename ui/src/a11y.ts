@@ -18,7 +18,7 @@ export function announce(text: string, quick = false): void {
 		document.body.append(region);
 	}
 	clearTimeout(last);
-	last = window.setTimeout(() => (region!.textContent = text.slice(0, 600)), quick ? 150 : 30);
+	last = setTimeout(() => (region!.textContent = text.slice(0, 600)), quick ? 150 : 30);
 }
 
 export function deltaText(m: Metric): { text: string; up: boolean; good: 'good' | 'bad' | ''; words: string } | null {

@@ -39,7 +39,7 @@ function useThrottle(ms: number, late: boolean) {
 		const s = state.current;
 		clearTimeout(s.timer);
 		const wait = late ? ms : Math.max(0, s.last + ms - Date.now());
-		s.timer = window.setTimeout(() => {
+		s.timer = setTimeout(() => {
 			s.last = Date.now();
 			run();
 		}, wait);

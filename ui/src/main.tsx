@@ -63,7 +63,7 @@ function watchSize(): void {
 	};
 	new ResizeObserver(() => {
 		clearTimeout(timer);
-		timer = window.setTimeout(tell, 60);
+		timer = setTimeout(tell, 60);
 	}).observe(root);
 }
 

@@ -51,8 +51,8 @@ function Spark({ v }: { v: (number | null)[] }) {
 	const end = v.length - 1;
 	return (
 		<svg class="spark" viewBox={`0 0 ${W} ${H}`} width={W} height={H} aria-hidden="true">
-			<path class="spark-fill" d={fill} />
-			<path class="spark-line" d={line} />
+			<path class="fill" d={fill} />
+			<path class="line" d={line} />
 			{v[end] !== null && <circle cx={x(end)} cy={y(v[end]!)} r={2.4} />}
 		</svg>
 	);

@@ -62,7 +62,7 @@ export class Host {
 	request(method: string, params: object, timeoutMs = CALL_TIMEOUT_MS): Promise<any> {
 		const id = this.#next++;
 		return new Promise((resolve, reject) => {
-			const timer = window.setTimeout(() => {
+			const timer = setTimeout(() => {
 				this.#waiting.delete(id);
 				reject(new RpcError(-32001, 'The host does not answer.'));
 			}, timeoutMs);

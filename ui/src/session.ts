@@ -296,7 +296,7 @@ export class Session {
 
 	#markBusy(): void {
 		if (this.busy || this.#busyTimer) return;
-		this.#busyTimer = window.setTimeout(() => {
+		this.#busyTimer = setTimeout(() => {
 			this.#busyTimer = 0;
 			this.busy = true;
 			this.#changed();
@@ -367,7 +367,7 @@ export class Session {
 	#settled(): void {
 		clearTimeout(this.#settleTimer);
 		if (!this.#host.capabilities.updateModelContext) return;
-		this.#settleTimer = window.setTimeout(() => {
+		this.#settleTimer = setTimeout(() => {
 			if (!this.tree || this.#gone) return;
 			const text = summary(this.tree);
 			if (text) this.#host.request('ui/update-model-context', { content: [{ type: 'text', text }] }).catch(() => null);

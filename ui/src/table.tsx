@@ -120,7 +120,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	};
 	useEffect(() => {
 		if (!said) return;
-		const t = window.setTimeout(() => setSaid(''), 6000);
+		const t = setTimeout(() => setSaid(''), 6000);
 		return () => clearTimeout(t);
 	}, [said]);
 
@@ -147,7 +147,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 						const search = text.slice(0, 200);
 						setQuery({ ...query, search });
 						clearTimeout(timer.current);
-						timer.current = window.setTimeout(() => change({ search }), TYPE_MS);
+						timer.current = setTimeout(() => change({ search }), TYPE_MS);
 					}} />
 					<IconButton name="filter" label="Filter" aria-expanded={filtering !== null} onClick={() => setFiltering(filtering === null ? key(columns[0]?.c ?? { n: '', t: '' }) : null)} />
 					<IconButton name="copy" label="Copy this page" onClick={copy} />

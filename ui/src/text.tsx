@@ -78,7 +78,7 @@ function blocks(text: string, depth = 0): VNode[] {
 			const rows = take((l) => l.includes('|')).slice(0, 500).map(cells);
 			out.push(
 				<div class="scroll" tabIndex={0}>
-					<table class="md-table">
+					<table class="plain">
 						<thead><tr>{head.map((c, k) => <th class={right[k] ? 'num' : ''}>{inline(c)}</th>)}</tr></thead>
 						<tbody>{rows.map((r) => <tr>{head.map((_, k) => <td class={right[k] ? 'num' : ''}>{inline(r[k] ?? '')}</td>)}</tr>)}</tbody>
 					</table>

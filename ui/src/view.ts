@@ -28,7 +28,7 @@ export const held = <T>(key: string, initial: T): T => (kept[key] ??= initial) a
 
 export function store(): void {
 	clearTimeout(timer);
-	timer = window.setTimeout(() => {
+	timer = setTimeout(() => {
 		const text = JSON.stringify(kept);
 		if (text.length > MAX_STORED) return;
 		try {

@@ -265,7 +265,7 @@ function Tip({ spot, w, h }: { spot: NonNullable<ReturnType<Drawn['spot']>>; w: 
 		<div class="tip" ref={el} aria-hidden="true">
 			{spot.title && <div class="tip-head">{spot.title}</div>}
 			{spot.rows.slice(0, MAX_ROWS).map((r) => (
-				<div class="tip-row">{r.color && <i class="key" style={{ background: r.color }} />}<span>{r.name}</span><b>{r.text}</b></div>
+				<div class="tip-row">{r.color && <i class="key" style={{ background: r.color }} />}<span class="cut">{r.name}</span><b>{r.text}</b></div>
 			))}
 			{spot.rows.length > MAX_ROWS && <div class="muted">and {num(spot.rows.length - MAX_ROWS)} more</div>}
 			{spot.total && <div class="tip-row tip-sum"><span>Total</span><b>{spot.total}</b></div>}

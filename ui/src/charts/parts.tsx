@@ -40,7 +40,7 @@ export function DataTable({ chart }: { chart: Chart }) {
 	const { head, rows, of } = data(chart);
 	return (
 		<div class="data" tabIndex={0} role="region" aria-label={`Data of ${chart.title ?? 'the chart'}`}>
-			<table>
+			<table class="plain">
 				<thead><tr>{head.map((h, i) => <th scope="col" class={i ? 'num' : ''}>{h}</th>)}</tr></thead>
 				<tbody>{rows.map((r) => <tr>{r.map((c, i) => <td class={i ? 'num' : ''}>{c}</td>)}</tr>)}</tbody>
 			</table>

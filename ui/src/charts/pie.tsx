@@ -76,7 +76,7 @@ export function PieList({ chart, hidden, toggle }: { chart: Chart; hidden: Set<n
 				<li key={p.i}>
 					<Button aria-pressed={!hidden.has(p.i)} onClick={(e) => toggle(p.i, e.altKey)} onDblClick={() => toggle(p.i, true)}>
 						<i class="key" style={{ background: p.c }} />
-						<span class="name" title={p.n}>{p.n}</span>
+						<span class="cut" title={p.n}>{p.n}</span>
 						<b>{hidden.has(p.i) || !sum ? '–' : share(p.v / sum)}</b>
 					</Button>
 				</li>
