@@ -1,18 +1,19 @@
 // The page: header with the state, what went wrong, the dashboard; or what is shown while there is none.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { app, canFullscreen, setDisplayMode } from './context';
+import { canFullscreen, fullscreen, setDisplayMode } from './context';
 import { count, duration } from './format';
 import { Button, Icon, IconButton } from './icons';
 import { Alert, ErrorCard, Nodes } from './layout';
+import { host } from './protocol';
+import * as s from './session';
 import { Markdown, Note } from './text';
 import { Node } from './wire';
 
 export function App() {
-	const s = app.session;
 	const tree = s.tree;
 	if (s.phase === 'ready' && tree) return <Dashboard />;
-	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble ? <Trouble /> : s.code !== null && <Button class="push" onClick={() => s.again()}>Run again</Button>}</div>;
+	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble ? <Trouble /> : s.code() !== null && <Button class="push" onClick={s.again}>Run again</Button>}</div>;
 	if (s.phase === 'cancelled') return <div class="page"><Header /><Empty icon="x" text="Stopped before there was a result" /></div>;
 	if (s.phase === 'failed') return <div class="page"><Header />{s.trouble ? <Trouble /> : <Empty icon="none" text="There is no dashboard in this result" />}</div>;
 	return <Waiting />;
@@ -26,7 +27,7 @@ function Waiting() {
 	return (
 		<div class="page" aria-busy="true">
 			<header class="top">
-				<div class="title">{app.session.title ? <h1>{app.session.title}</h1> : <h1><span class="bone" style={{ width: '14rem' }} /><span class="sr">Dashboard</span></h1>}</div>
+				<div class="title">{s.title ? <h1>{s.title}</h1> : <h1><span class="bone" style={{ width: '14rem' }} /><span class="sr">Dashboard</span></h1>}</div>
 				<div class="status"><i class="spin" /><span role="status">Preparing</span></div>
 			</header>
 			<div class="bone" style={{ height: '3.6rem' }} />
@@ -37,10 +38,9 @@ function Waiting() {
 }
 
 function Header() {
-	const s = app.session;
 	const t = s.tree;
 	const title = t?.title || s.title || 'Dashboard';
-	const full = app.host.context.displayMode === 'fullscreen';
+	const full = fullscreen();
 	const expired = t?.status === 'expired';
 	return (
 		<header class="top">
@@ -50,11 +50,11 @@ function Header() {
 			</div>
 			<div class="status">
 				{s.busy ? (
-					<><i class="spin" /><span role="status">{expired ? 'Running again' : 'Updating'}</span>{!expired && <Button class="link" onClick={() => s.stop()}>Cancel</Button>}</>
+					<><i class="spin" /><span role="status">{expired ? 'Running again' : 'Updating'}</span>{!expired && <Button class="link" onClick={s.stop}>Cancel</Button>}</>
 				) : expired ? (
 					<><i class="dot off" /><span>Session ended</span></>
 				) : s.stopped ? (
-					<><i class="dot off" /><span>Stopped</span>{!t?.tree.some((n) => n.t === 'error') && <Button class="link" onClick={() => s.again()}>Run again</Button>}</>
+					<><i class="dot off" /><span>Stopped</span>{!t?.tree.some((n) => n.t === 'error') && <Button class="link" onClick={s.again}>Run again</Button>}</>
 				) : t ? (
 					<span class="live" title={s.ran.length ? `Ran again:\n${s.ran.join('\n')}` : undefined}>
 						<i class={`dot${t.status === 'error' ? ' bad' : ''}`} />{t.status === 'error' ? 'Error' : 'Live'}{typeof t.ms === 'number' && <span class="muted ms"> · {duration(t.ms / 1000)}</span>}
@@ -68,10 +68,9 @@ function Header() {
 	);
 }
 
-const Trouble = () => <Alert title="The last step did not work"><p>{String(app.session.trouble).slice(0, 1000)}</p></Alert>;
+const Trouble = () => <Alert title="The last step did not work"><p>{String(s.trouble).slice(0, 1000)}</p></Alert>;
 
 function Dashboard() {
-	const s = app.session;
 	const tree = s.tree!;
 	const expired = tree.status === 'expired';
 	// Errors come first, the last good state stays below.
@@ -125,8 +124,8 @@ function rowsUntil(nodes: Node[], rows: number): number {
 function useTall() {
 	const ref = useRef<HTMLDivElement>(null);
 	const [tall, setTall] = useState(false);
-	const limit = Number(app.host.context.containerDimensions?.maxHeight) || 0;
-	const inline = app.host.context.displayMode !== 'fullscreen';
+	const limit = Number(host.context.containerDimensions?.maxHeight) || 0;
+	const inline = !fullscreen();
 	useEffect(() => {
 		const el = ref.current;
 		if (!el || !limit || !inline) {

@@ -1,11 +1,8 @@
-// The one session and host of this page, for whatever draws; and components that draw only when what they
-// are given has changed.
+// What the page may ask of its host; and components that draw only when what they are given has changed.
 
 import { Component, ComponentType, h, VNode } from 'preact';
-import type { Host } from './protocol';
-import type { Session } from './session';
-
-export const app = {} as { host: Host; session: Session; redraw(): void };
+import { host, request } from './protocol';
+import { redraw } from './session';
 
 /** Draws again only when a property has another identity: a patch replaces only nodes that changed. */
 export function pure<P extends object>(Inner: ComponentType<P> | ((p: P) => VNode | null)): ComponentType<P> {
@@ -23,19 +20,18 @@ export function pure<P extends object>(Inner: ComponentType<P> | ((p: P) => VNod
 	};
 }
 
-export const canFullscreen = (): boolean =>
-	(app.host.context.availableDisplayModes ?? []).includes('fullscreen') && app.host.context.displayMode !== 'fullscreen';
+export const fullscreen = (): boolean => host.context.displayMode === 'fullscreen';
+export const canFullscreen = (): boolean => (host.context.availableDisplayModes ?? []).includes('fullscreen') && !fullscreen();
 
 export function setDisplayMode(mode: string): void {
-	app.host
-		.request('ui/request-display-mode', { mode })
+	request('ui/request-display-mode', { mode })
 		.then((r) => {
-			if (typeof r?.mode === 'string') app.host.context = { ...app.host.context, displayMode: r.mode };
-			app.redraw();
+			if (typeof r?.mode === 'string') host.context.displayMode = r.mode;
+			redraw();
 		})
 		.catch(() => null);
 }
 
 export function openLink(url: string): void {
-	app.host.request('ui/open-link', { url }).catch(() => null);
+	request('ui/open-link', { url }).catch(() => null);
 }

@@ -3,11 +3,11 @@
 
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
-import { app } from './context';
 import { num } from './format';
 import { Button, Choose, Icon } from './icons';
 import { MultiSelect, SearchSelect, DateRange } from './pickers';
 import { Saved, SavedRow, saveExport } from './download';
+import * as session from './session';
 import { list } from './state';
 import { Control } from './wire';
 
@@ -48,8 +48,8 @@ function useThrottle(ms: number, late: boolean) {
 
 export function ControlView({ node }: { node: Control }) {
 	const form = useContext(FormContext);
-	const value = form && node.id in form.values ? form.values[node.id] : app.session.values.has(node.id) ? app.session.values.get(node.id) : node.value;
-	const set = (v: unknown) => (form ? form.put(node.id, v) : app.session.set(node.id, v));
+	const value = form && node.id in form.values ? form.values[node.id] : session.values.has(node.id) ? session.values.get(node.id) : node.value;
+	const set = (v: unknown) => (form ? form.put(node.id, v) : session.setValue(node.id, v));
 	const Field = FIELDS[node.t];
 	const id = `c-${node.id}`;
 	if (!Field) return <p class="muted">A control of kind “{node.t.slice(0, 40)}” needs a newer App.</p>;
@@ -201,7 +201,7 @@ function Push(p: FieldProps) {
 	const form = useContext(FormContext);
 	return (
 		<Button {...common(p)} class={`push${p.node.primary ? ' primary' : ''}`}
-			onClick={() => (form && p.node.submit ? form.submit(p.node.id) : app.session.send({ type: 'click', id: p.node.id }))}>{p.node.label}</Button>
+			onClick={() => (form && p.node.submit ? form.submit(p.node.id) : session.send({ type: 'click', id: p.node.id }))}>{p.node.label}</Button>
 	);
 }
 

@@ -1,8 +1,9 @@
 // A file made in the sandbox: by the host's download where it offers one, else by a link that it opens, else
 // by words that say where the file is.
 
-import { app } from './context';
 import { Icon, IconButton } from './icons';
+import { host, request } from './protocol';
+import { fetchRaw } from './session';
 import { isObject, readAnswer, readText } from './state';
 import { Event } from './wire';
 
@@ -25,15 +26,15 @@ export const SavedRow = ({ saved, close }: { saved: Saved | null; close(): void 
 
 export async function saveExport(event: Event): Promise<Saved> {
 	try {
-		const result = await app.session.fetchRaw(event);
+		const result = await fetchRaw(event);
 		if (result?.isError) return { failed: true, text: readText(result).replace(/^session s-\w+\n/, '').slice(0, 300) || 'The file could not be made.' };
 		const { patch } = readAnswer(result);
 		const made = isObject(patch?.export) ? patch!.export : null;
 		if (!made) return { text: readText(result).slice(0, 300) || 'Done.' };
 		const where = made.link ?? made.path;
 		const name = made.name ?? 'the file';
-		const { downloadFile, openLinks } = app.host.capabilities;
-		const asked = (method: string, params: object) => app.host.request(method, params).then((r) => !r?.isError, () => false);
+		const { downloadFile, openLinks } = host.capabilities;
+		const asked = (method: string, params: object) => request(method, params).then((r) => !r?.isError, () => false);
 		const block = { type: 'resource_link', uri: made.uri, name, ...(made.mimeType ? { mimeType: made.mimeType } : {}) };
 		if (downloadFile && made.uri && (await asked('ui/download-file', { contents: [block] }))) return { text: `Saved ${name}` };
 		if (openLinks && made.link && (await asked('ui/open-link', { url: made.link }))) return { text: `Opened ${name}` };

@@ -23,24 +23,14 @@ export function setLocale(newLocale?: string, newZone?: string): void {
 export const hostZone = (): string => zone ?? 'UTC';
 export const hostLocale = (): string | undefined => locale;
 
-function numberFormat(o: Intl.NumberFormatOptions): Intl.NumberFormat {
-	const key = 'n' + JSON.stringify(o);
-	let f = cache.get(key);
-	if (!f) {
-		f = tryIntl(() => new Intl.NumberFormat(locale, o), () => new Intl.NumberFormat(locale));
-		cache.set(key, f);
-	}
-	return f;
+/** Intl's formats are dear to make; what Intl refuses is written plainly. */
+function kept<T>(make: (locale: string | undefined, o?: object) => T, o: object): T {
+	const key = make.name + JSON.stringify(o);
+	if (!cache.has(key)) cache.set(key, tryIntl(() => make(locale, o), () => make('en', { timeZone: 'UTC' })));
+	return cache.get(key);
 }
-export function dateFormat(o: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-	const key = 'd' + JSON.stringify(o);
-	let f = cache.get(key);
-	if (!f) {
-		f = tryIntl(() => new Intl.DateTimeFormat(locale, o), () => new Intl.DateTimeFormat('en', { timeZone: 'UTC' }));
-		cache.set(key, f);
-	}
-	return f;
-}
+const numberFormat = (o: Intl.NumberFormatOptions) => kept(Intl.NumberFormat, o);
+export const dateFormat = (o: Intl.DateTimeFormatOptions) => kept(Intl.DateTimeFormat, o);
 
 const clampDigits = (d: unknown): number | undefined =>
 	typeof d === 'number' && d >= 0 ? Math.min(12, Math.floor(d)) : undefined;

@@ -2,12 +2,13 @@
 
 import { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { app, pure } from './context';
+import { fullscreen, pure } from './context';
 import { ChartCard } from './charts/chart';
 import { CONTROL_KINDS, ControlView, FormContext } from './controls';
 import { hostLocale, hostZone } from './format';
 import { Button, Icon } from './icons';
 import { MetricCard } from './metric';
+import * as session from './session';
 import { isControl, list } from './state';
 import { TableCard } from './table';
 import { Code, Json, Markdown, Note } from './text';
@@ -46,19 +47,18 @@ const Metrics = ({ of, depth }: { of: Node[]; depth: number }) => <div class="gr
 const Bar = ({ of }: { of: Node[] }) => <div class="controls">{of.map((c) => <ControlView node={c as any} key={c.id} />)}</div>;
 
 function One({ node, depth }: { node: Node; depth: number }) {
-	const s = app.session;
 	const stale = node.stale === true;
 	if (depth > MAX_DEPTH) return null;
-	const waits = s.loading.has(node.id);
+	const waits = session.loading.has(node.id);
 	switch (node.t) {
 	case 'controls':
 		return <Nodes of={node.of ?? []} depth={depth + 1} />;
 	case 'metric':
 		return <Card stale={stale}><MetricCard node={node as any} /></Card>;
 	case 'chart':
-		return <Card stale={stale} busy={waits}><ChartCard base={node as any} over={s.overlay.get(node.id) as any} busy={waits} look={look()} /></Card>;
+		return <Card stale={stale} busy={waits}><ChartCard base={node as any} over={session.overlay.get(node.id) as any} busy={waits} look={look()} /></Card>;
 	case 'table':
-		return <Card stale={stale} busy={waits} flush><TableCard base={node as any} over={s.overlay.get(node.id) as any} loading={waits} fullscreen={app.host.context.displayMode === 'fullscreen'} /></Card>;
+		return <Card stale={stale} busy={waits} flush><TableCard base={node as any} over={session.overlay.get(node.id) as any} loading={waits} fullscreen={fullscreen()} /></Card>;
 	case 'grid':
 		return <Grid node={node} depth={depth} />;
 	case 'tabs':
@@ -104,11 +104,9 @@ function Grid({ node, depth }: { node: Node; depth: number }) {
 	if (flat.length > 0 && flat.length === of.length && flat.every((n) => n.t === 'metric')) return <Metrics of={flat} depth={depth + 1} />;
 	const weights = list(node.cols ?? of.map(() => 1)).map((w) => Math.min(12, Math.max(0.1, Number(w) || 1)));
 	const n = Math.min(4, weights.length);
-	const free = !node.cols && typeof node.min === 'number';
 	return (
-		<div class={free ? 'grid' : `grid cols n${n}${n === 2 && of.length % 3 === 0 ? ' thirds' : ''}`}
-			style={free ? { gridTemplateColumns: `repeat(auto-fit, minmax(min(100%, ${Math.max(80, node.min)}px), 1fr))` } : { '--cols': weights.map((w) => `minmax(0,${w}fr)`).join(' ') }}>
-			{of.map((c) => <div class="cell" key={c.id}><Nodes of={free ? [c] : inside(c)} depth={depth + 1} /></div>)}
+		<div class={`grid cols n${n}${n === 2 && of.length % 3 === 0 ? ' thirds' : ''}`} style={{ '--cols': weights.map((w) => `minmax(0,${w}fr)`).join(' ') }}>
+			{of.map((c) => <div class="cell" key={c.id}><Nodes of={inside(c)} depth={depth + 1} /></div>)}
 		</div>
 	);
 }
@@ -155,10 +153,10 @@ function Box({ node, depth }: { node: Node; depth: number }) {
 	const inner = <div class="stack"><Nodes of={node.of ?? []} depth={depth + 1} /></div>;
 	if (typeof node.form !== 'string') return node.border ? <div class="card">{inner}</div> : inner;
 	const name: string = node.form;
-	const submit = (id?: string) => app.session.submit(name, held, id);
+	const send = (id?: string) => session.submit(name, held, id);
 	return (
-		<FormContext.Provider value={{ name, values: held, put: (id, v) => setHeld((h) => ({ ...h, [id]: v })), submit }}>
-			<form class={node.border === false ? '' : 'card'} onSubmit={(e) => { e.preventDefault(); submit(); }}>{inner}</form>
+		<FormContext.Provider value={{ name, values: held, put: (id, v) => setHeld((h) => ({ ...h, [id]: v })), submit: send }}>
+			<form class={node.border === false ? '' : 'card'} onSubmit={(e) => { e.preventDefault(); send(); }}>{inner}</form>
 		</FormContext.Provider>
 	);
 }
@@ -168,7 +166,7 @@ const Image = pure(({ node }: { node: Node }) => {
 	const [failed, setFailed] = useState(false);
 	useEffect(() => {
 		let live = true;
-		app.session.fetchRaw({ type: 'image', id: node.id, ref: node.ref }).then(
+		session.fetchRaw({ type: 'image', id: node.id, ref: node.ref }).then(
 			(r) => {
 				const b = list(r?.content).find((c: any) => c?.type === 'image' && typeof c.data === 'string');
 				if (!live) return;
@@ -224,6 +222,6 @@ export const Alert = ({ calm, title, children }: AlertProps) => (
 	<div class={`error${calm ? ' calm' : ''}`} role={calm ? 'status' : 'alert'}>
 		<Icon name={calm ? 'info' : 'warn'} />
 		<div class="error-text"><strong>{title}</strong>{children}</div>
-		<Button class="push" onClick={() => app.session.again()}>{calm ? 'Run again' : 'Try again'}</Button>
+		<Button class="push" onClick={session.again}>{calm ? 'Run again' : 'Try again'}</Button>
 	</div>
 );

@@ -2,10 +2,10 @@
 
 import { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { app } from './context';
 import { FieldProps, options } from './controls';
 import { dateFormat, num } from './format';
 import { Button, Find, Icon } from './icons';
+import { fetchRaw } from './session';
 import { list as asList, readAnswer } from './state';
 
 const MAX_SHOWN = 200;
@@ -78,7 +78,7 @@ function useFound(node: FieldProps['node'], list: string[], q: string): string[]
 		if (!more || !q) return;
 		const timer = setTimeout(async () => {
 			try {
-				const { patch } = readAnswer(await app.session.fetchRaw({ type: 'options', id: node.id, search: q }));
+				const { patch } = readAnswer(await fetchRaw({ type: 'options', id: node.id, search: q }));
 				const found = patch?.set?.[node.id]?.options;
 				if (Array.isArray(found)) setFar({ q, list: found.map(String) });
 			} catch {

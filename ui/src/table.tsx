@@ -3,12 +3,13 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { announce } from './a11y';
-import { app, pure } from './context';
+import { pure } from './context';
 import { copyText, Saved, SavedRow, saveExport } from './download';
 import { cell, count, isNumeric, num, whole } from './format';
 import { Button, Find, IconButton } from './icons';
 import { usePopup } from './pickers';
 import { FilterChips, FilterPanel, Head } from './table-head';
+import { fetchNode } from './session';
 import { isObject, list } from './state';
 import { useView } from './view';
 import { CatColumn, Cell, Col, Filter, Table } from './wire';
@@ -63,7 +64,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 	// The page before comes with it, and those after it.
 	const ask = (q: Query, from: number, early = false) => {
 		ahead.current = early;
-		return app.session.fetchNode({
+		return fetchNode({
 			type: 'table', id, at: Math.max(0, from - size), n: Math.max(FETCH, 4 * size), sort: q.sort, filter: q.filter, search: q.search,
 			...(q.cols ? { cols: Array.from({ length: Math.min(MAX_COLS, (node.ncols ?? 0) - q.cols) }, (_, i) => `c${q.cols! + i}`) } : {}),
 		});

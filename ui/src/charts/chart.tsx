@@ -3,9 +3,10 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { announce, describe } from '../a11y';
-import { app, pure } from '../context';
+import { pure } from '../context';
 import { count, num } from '../format';
 import { Button, Icon, IconButton } from '../icons';
+import { dropOverlay, fetchNode, moved } from '../session';
 import { list } from '../state';
 import { useView } from '../view';
 import { Chart } from '../wire';
@@ -43,8 +44,8 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 	};
 	const goTo = (window: [number, number] | null) => {
 		setZoom(window);
-		if (!window) app.session.dropOverlay(id);
-		else if (base.of !== undefined && base.of > sent) app.session.fetchNode({ type: 'zoom', id, x: window });
+		if (!window) dropOverlay(id);
+		else if (base.of !== undefined && base.of > sent) fetchNode({ type: 'zoom', id, x: window });
 	};
 	// New data under a zoom: the window stays, its exact points are asked for again.
 	const first = useRef(true);
@@ -246,8 +247,8 @@ const Plot = pure(({ chart, draw, hidden, zoom, goTo, busy, look }: PlotProps) =
 
 /** Which controls are not as they were first: what an empty chart may be due to. */
 function Moved() {
-	const moved = app.session.moved();
-	return moved.length ? <small class="muted">Changed: {moved.slice(0, 6).join(', ')}</small> : null;
+	const names = moved();
+	return names.length ? <small class="muted">Changed: {names.slice(0, 6).join(', ')}</small> : null;
 }
 
 const MAX_ROWS = 14;

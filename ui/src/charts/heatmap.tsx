@@ -2,6 +2,7 @@
 
 import { num } from '../format';
 import { linear } from '../scale';
+import { list } from '../state';
 import { Chart } from '../wire';
 import { cut, decode, Drawn, emptyText, extent, frame, label, labels, nameTicks, nothing, textWidth, View } from './model';
 
@@ -10,8 +11,10 @@ const LEGEND = 26;
 export function drawHeatmap(chart: Chart, view: View): Drawn {
 	const cols = labels(chart.x?.v);
 	const rows = labels((chart.y as any)?.v);
-	const raw = chart.z?.v as any;
-	const flat: (number | null)[] = Array.isArray(raw) && Array.isArray(raw[0]) ? raw.flatMap((r: any) => decode(r).concat(Array(cols.length).fill(null)).slice(0, cols.length)) : decode(raw);
+	const flat = list(chart.z?.v).flatMap((r) => {
+		const known = decode(r);
+		return cols.map((_, i) => known[i] ?? null);
+	});
 	const range = extent([flat]);
 	if (!range || !cols.length || !rows.length) return nothing(view, emptyText(chart));
 	const xLabel = label(chart.x?.label);

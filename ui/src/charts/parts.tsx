@@ -55,11 +55,10 @@ function data(chart: Chart): { head: string[]; rows: string[][]; of: number } {
 	const xName = chart.x?.label || { time: 'Time', cat: 'Name', num: 'x' }[chart.x?.t ?? 'num'] || 'x';
 	const names = chart.x?.t === 'cat' || chart.kind === 'pie' ? labels(chart.x?.v) : null;
 	if (chart.kind === 'heatmap') {
-		const raw = chart.z?.v as any;
+		const z = list(chart.z?.v).map(decode);
 		const rows = labels((chart.y as any)?.v);
 		const cols = names ?? labels(chart.x?.v);
-		const at = (r: number, c: number) => (Array.isArray(raw?.[0]) ? raw[r]?.[c] : raw?.[r * cols.length + c]);
-		return { head: ['', ...cols], rows: rows.map((n, r) => [n, ...cols.map((_, c) => num(at(r, c), chart.z?.fmt, 'full'))]), of: rows.length };
+		return { head: ['', ...cols], rows: rows.map((n, r) => [n, ...cols.map((_, c) => num(z[r]?.[c], chart.z?.fmt, 'full'))]), of: rows.length };
 	}
 	if (chart.kind === 'box') {
 		const rows = s.flatMap((q) => list<Box>(q.box).flatMap((b, i) => (b ? [[`${names?.[i] ?? ''}${s.length > 1 ? ` ${q.n}` : ''}`.trim() || q.n, ...[b.lo, b.q1, b.med, b.q3, b.hi].map(value)]] : [])));
