@@ -13,10 +13,13 @@ import { Node } from './wire';
 export function App() {
 	const tree = s.tree;
 	if (s.phase === 'ready' && tree) return <Dashboard />;
-	if (s.phase === 'text') return <div class="page"><Header /><div class="card"><Markdown text={s.text} /></div>{s.trouble ? <Trouble /> : s.code() !== null && <Button class="push" onClick={s.again}>Run again</Button>}</div>;
-	if (s.phase === 'cancelled') return <div class="page"><Header /><Empty icon="x" text="Stopped before there was a result" /></div>;
-	if (s.phase === 'failed') return <div class="page"><Header />{s.trouble ? <Trouble /> : <Empty icon="none" text="There is no dashboard in this result" />}</div>;
-	return <Waiting />;
+	if (s.phase === 'waiting') return <Waiting />;
+	return (
+		<div class="page"><Header />
+			{s.phase === 'text' ? <div class="card"><Markdown text={s.text} /></div> : s.phase === 'cancelled' ? <Empty icon="x" text="Stopped before there was a result" /> : !s.trouble && <Empty icon="none" text="There is no dashboard in this result" />}
+			{s.trouble ? <Trouble /> : s.phase === 'text' && s.code() !== null && <Button class="push" onClick={s.again}>Run again</Button>}
+		</div>
+	);
 }
 
 function Empty({ icon, text }: { icon: string; text: string }) {

@@ -1,32 +1,29 @@
 // Controls of every kind. What the person does shows at once; the sandbox hears of it through the session
 // (or the form that holds it), sliders at most every 60 ms, text 250 ms after the last key.
 
-import { createContext } from 'preact';
-import { useContext, useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { num } from './format';
 import { Button, Choose, Icon } from './icons';
 import { MultiSelect, SearchSelect, DateRange } from './pickers';
 import { Saved, SavedRow, saveExport } from './download';
 import * as session from './session';
-import { list } from './state';
+import { isNumber, list } from './state';
 import { Control } from './wire';
 
 const SLIDE_MS = 60;
 const TYPE_MS = 250;
 const NATIVE_OPTIONS = 60;
 
-/** What a form holds until it is submitted; null outside forms. */
+/** What a form holds until it is submitted. */
 export interface FormState {
-	name: string;
 	values: Record<string, unknown>;
 	put(id: string, v: unknown): void;
 	submit(id?: string): void;
 }
-export const FormContext = createContext<FormState | null>(null);
-
 export interface FieldProps<T = any> {
 	node: Control;
 	id: string;
+	form?: FormState;
 	value: T;
 	/** `soon`: more will follow at once. */
 	set(v: T, soon?: boolean): void;
@@ -46,19 +43,17 @@ function useThrottle(ms: number, late: boolean) {
 	};
 }
 
-export function ControlView({ node }: { node: Control }) {
-	const form = useContext(FormContext);
+export function ControlView({ node, form }: { node: Control; form?: FormState }) {
 	const value = form && node.id in form.values ? form.values[node.id] : session.values.has(node.id) ? session.values.get(node.id) : node.value;
 	const set = (v: unknown) => (form ? form.put(node.id, v) : session.setValue(node.id, v));
-	const Field = FIELDS[node.t];
+	const Field = FIELDS[node.t]!;
 	const id = `c-${node.id}`;
-	if (!Field) return <p class="muted">A control of kind “{node.t.slice(0, 40)}” needs a newer App.</p>;
 	return (
 		<div class={`control ${node.t}`}>
 			{OWN_NAME.has(node.t) ? <span class="label" aria-hidden="true">{'\u00a0'}</span>
 				: GROUPS.has(node.t) ? <span class="label" id={`${id}-l`}>{node.label}<Reading node={node} value={value} /></span>
 				: <span class="label"><label for={id}>{node.label}</label><Reading node={node} value={value} /></span>}
-			<Field node={node} id={id} value={value} set={set} />
+			<Field node={node} id={id} form={form} value={value} set={set} />
 			{node.help && <span class="help" id={`${id}-h`}>{node.help}</span>}
 		</div>
 	);
@@ -69,11 +64,9 @@ const OWN_NAME = new Set(['button', 'download', 'checkbox']);
 const GROUPS = new Set(['radio', 'segmented', 'pills', 'multiselect', 'range', 'date_range']);
 
 /** A slider's value stands beside its label. */
-function Reading({ node, value }: { node: Control; value: any }) {
-	const text = (v: any) => (typeof v === 'number' ? num(v, node.fmt) : String(v ?? '–'));
-	if ((node.t === 'range' || node.t === 'select_slider') && Array.isArray(value)) return <output>{text(value[0])} – {text(value[1])}</output>;
-	if (node.t === 'slider' || node.t === 'select_slider') return <output>{text(value)}</output>;
-	return null;
+function Reading({ node, value }: { node: Control; value: unknown }) {
+	if (FIELDS[node.t] !== Slider) return null;
+	return <output>{(Array.isArray(value) ? value : [value]).map((v) => (typeof v === 'number' ? num(v, node.fmt) : String(v ?? '–'))).join(' – ')}</output>;
 }
 
 const common = (p: FieldProps) => ({ id: p.id, disabled: p.node.disabled, 'aria-describedby': p.node.help ? `${p.id}-h` : undefined });
@@ -110,7 +103,7 @@ function Pills(p: FieldProps<string | string[] | null>) {
 	);
 }
 
-const asNumber = (v: unknown, other: number) => (typeof v === 'number' && Number.isFinite(v) ? v : Number(v) || other);
+const asNumber = (v: unknown, other: number) => (isNumber(v) ? v : Number(v) || other);
 
 /** One thumb or two, over numbers or over the places of options that have an order. */
 function Slider(p: FieldProps) {
@@ -198,7 +191,7 @@ function Tick(p: FieldProps<boolean>) {
 }
 
 function Push(p: FieldProps) {
-	const form = useContext(FormContext);
+	const { form } = p;
 	return (
 		<Button {...common(p)} class={`push${p.node.primary ? ' primary' : ''}`}
 			onClick={() => (form && p.node.submit ? form.submit(p.node.id) : session.send({ type: 'click', id: p.node.id }))}>{p.node.label}</Button>
@@ -216,8 +209,7 @@ function Download(p: FieldProps) {
 }
 
 const FIELDS: Record<string, (p: FieldProps<any>) => any> = {
-	select: Select, selectbox: Select, radio: Radio, segmented: Radio, pills: Pills, multiselect: MultiSelect, slider: Slider, range: Slider,
+	select: Select, radio: Radio, segmented: Radio, pills: Pills, multiselect: MultiSelect, slider: Slider, range: Slider,
 	select_slider: Slider, number: Typed, text: Typed, text_area: Typed, date: Picked('date'), time: Picked('time'), date_range: DateRange,
 	checkbox: Tick, toggle: Tick, button: Push, download: Download,
 };
-export const CONTROL_KINDS = new Set(Object.keys(FIELDS));

@@ -1,6 +1,7 @@
 // Numbers, times and sizes as text in the host's locale. Everything goes through Intl: the locales' data is
 // the browser's. A locale, zone or currency that Intl does not know falls back rather than throws.
 
+import { isNumber } from './state';
 import { Cell, Col, Fmt } from './wire';
 
 let locale: string | undefined;
@@ -54,9 +55,10 @@ export function duration(seconds: number): string {
 	const sign = seconds < 0 ? '−' : '';
 	const s = Math.abs(seconds);
 	if (s === 0) return '0 s';
-	if (s < 1e-3) return `${sign}${numberFormat({ maximumSignificantDigits: 3 }).format(s * 1e6)} µs`;
-	if (s < 1) return `${sign}${numberFormat({ maximumSignificantDigits: 3 }).format(s * 1e3)} ms`;
-	if (s < 60) return `${sign}${numberFormat({ maximumFractionDigits: 2 }).format(s)} s`;
+	if (s < 60) {
+		const [n, unit] = s < 1e-3 ? [s * 1e6, 'µs'] : s < 1 ? [s * 1e3, 'ms'] : [s, 's'];
+		return `${sign}${numberFormat({ maximumSignificantDigits: s < 1 ? 3 : 4 }).format(n)} ${unit}`;
+	}
 	let rest = Math.round(s);
 	const parts: string[] = [];
 	for (const [size, name] of DURATION) {
@@ -121,7 +123,7 @@ export function num(v: unknown, fmt?: Fmt, use: Use = 'value'): string {
 
 /** Milliseconds from a cell: a number, an ISO text, or µs/ns as a text of digits. */
 export function toMs(v: Cell, unit?: string): number | null {
-	if (typeof v === 'number') return Number.isFinite(v) ? v : null;
+	if (isNumber(v)) return v;
 	if (typeof v !== 'string' || v === '') return null;
 	if (/^-?\d+$/.test(v)) return unit === 'ns' ? Number(v) / 1e6 : unit === 'us' ? Number(v) / 1e3 : Number(v);
 	const ms = Date.parse(/T|Z|[+-]\d\d:?\d\d$/.test(v) || v.length <= 10 ? v : v.replace(' ', 'T') + 'Z');

@@ -4,7 +4,7 @@ import { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { fullscreen, pure } from './context';
 import { ChartCard } from './charts/chart';
-import { CONTROL_KINDS, ControlView, FormContext } from './controls';
+import { ControlView, FormState } from './controls';
 import { hostLocale, hostZone } from './format';
 import { Button, Icon } from './icons';
 import { MetricCard } from './metric';
@@ -17,6 +17,14 @@ import { Node } from './wire';
 
 const MAX_DEPTH = 12;
 
+/** How deep nodes stand, and in which form. */
+interface Place {
+	depth: number;
+	form?: FormState;
+}
+const TOP: Place = { depth: 0 };
+const deeper = (at: Place, form = at.form): Place => ({ depth: at.depth + 1, form });
+
 const even = (n: Node): boolean => {
 	const cols = list(n.cols);
 	return n.t === 'grid' && (cols.length === 2 || cols.length === 3) && cols.every((w) => w === cols[0]) && list<Node>(n.of).every((c) => inside(c).length === 1 && inside(c)[0]!.t === 'chart');
@@ -26,7 +34,7 @@ const even = (n: Node): boolean => {
 const kind = (n: Node | undefined): string | undefined => n && (n.t === 'metric' ? n.t : isControl(n) ? 'control' : even(n) ? `even${n.cols.length}` : undefined);
 
 /** Nodes below each other, or in rows. */
-export function Nodes({ of, depth = 0 }: { of: Node[]; depth?: number }) {
+export function Nodes({ of, at = TOP }: { of: Node[]; at?: Place }) {
 	const out: ComponentChildren[] = [];
 	for (let i = 0; i < of.length; ) {
 		const n = of[i]!;
@@ -34,25 +42,25 @@ export function Nodes({ of, depth = 0 }: { of: Node[]; depth?: number }) {
 		let j = i + 1;
 		while (one && kind(of[j]) === one) j++;
 		const run = of.slice(i, j);
-		if (one === 'metric') out.push(<Metrics of={run} depth={depth} key={n.id} />);
-		else if (one === 'control') out.push(<Bar of={run} key={n.id} />);
-		else if (one) out.push(<Grid node={{ ...n, of: run.flatMap((g) => g.of ?? []) }} depth={depth} key={n.id} />);
-		else out.push(<One node={n} depth={depth} key={n.id} />);
+		if (one === 'metric') out.push(<Metrics of={run} at={at} key={n.id} />);
+		else if (one === 'control') out.push(<Bar of={run} at={at} key={n.id} />);
+		else if (one) out.push(<Grid node={{ ...n, of: run.flatMap((g) => g.of ?? []) }} at={at} key={n.id} />);
+		else out.push(<One node={n} at={at} key={n.id} />);
 		i = j;
 	}
 	return <>{out}</>;
 }
 
-const Metrics = ({ of, depth }: { of: Node[]; depth: number }) => <div class="grid metrics" style={{ '--n': Math.min(of.length, 6) }}>{of.map((m) => <One node={m} depth={depth} key={m.id} />)}</div>;
-const Bar = ({ of }: { of: Node[] }) => <div class="controls">{of.map((c) => <ControlView node={c as any} key={c.id} />)}</div>;
+const Metrics = ({ of, at }: { of: Node[]; at: Place }) => <div class="grid metrics" style={{ '--n': Math.min(of.length, 6) }}>{of.map((m) => <One node={m} at={at} key={m.id} />)}</div>;
+const Bar = ({ of, at }: { of: Node[]; at: Place }) => <div class="controls">{of.map((c) => <ControlView node={c as any} form={at.form} key={c.id} />)}</div>;
 
-function One({ node, depth }: { node: Node; depth: number }) {
+function One({ node, at }: { node: Node; at: Place }) {
 	const stale = node.stale === true;
-	if (depth > MAX_DEPTH) return null;
+	if (at.depth > MAX_DEPTH) return null;
 	const waits = session.loading.has(node.id);
 	switch (node.t) {
 	case 'controls':
-		return <Nodes of={node.of ?? []} depth={depth + 1} />;
+		return <Nodes of={node.of ?? []} at={deeper(at)} />;
 	case 'metric':
 		return <Card stale={stale}><MetricCard node={node as any} /></Card>;
 	case 'chart':
@@ -60,13 +68,13 @@ function One({ node, depth }: { node: Node; depth: number }) {
 	case 'table':
 		return <Card stale={stale} busy={waits} flush><TableCard base={node as any} over={session.overlay.get(node.id) as any} loading={waits} fullscreen={fullscreen()} /></Card>;
 	case 'grid':
-		return <Grid node={node} depth={depth} />;
+		return <Grid node={node} at={at} />;
 	case 'tabs':
-		return <Tabs node={node} depth={depth} />;
+		return <Tabs node={node} at={at} />;
 	case 'expander':
-		return <Expander node={node} depth={depth} />;
+		return <Expander node={node} at={at} />;
 	case 'box':
-		return <Box node={node} depth={depth} />;
+		return <Box node={node} at={at} />;
 	case 'md':
 		return <div class={stale ? 'stale' : ''}><Markdown text={node.text} small={node.small === true} /></div>;
 	case 'note':
@@ -84,7 +92,6 @@ function One({ node, depth }: { node: Node; depth: number }) {
 	case 'progress':
 		return <Progress node={node} />;
 	default:
-		if (CONTROL_KINDS.has(node.t)) return <Bar of={[node]} />;
 		return <div class="card"><p class="muted">“{node.t.slice(0, 40)}” needs a newer App.</p></div>;
 	}
 }
@@ -98,23 +105,23 @@ function Card({ children, stale, busy, flush }: { children: ComponentChildren; s
 /** A box that is nothing but a place stands for what it holds. */
 const inside = (n: Node): Node[] => (n.t === 'box' && !n.border && !n.form ? n.of ?? [] : [n]);
 
-function Grid({ node, depth }: { node: Node; depth: number }) {
+function Grid({ node, at }: { node: Node; at: Place }) {
 	const of = node.of ?? [];
 	const flat = of.flatMap((n) => (n.t === 'box' ? n.of ?? [] : [n]));
-	if (flat.length > 0 && flat.length === of.length && flat.every((n) => n.t === 'metric')) return <Metrics of={flat} depth={depth + 1} />;
+	if (flat.length > 0 && flat.length === of.length && flat.every((n) => n.t === 'metric')) return <Metrics of={flat} at={deeper(at)} />;
 	const weights = list(node.cols ?? of.map(() => 1)).map((w) => Math.min(12, Math.max(0.1, Number(w) || 1)));
 	const n = Math.min(4, weights.length);
 	return (
 		<div class={`grid cols n${n}${n === 2 && of.length % 3 === 0 ? ' thirds' : ''}`} style={{ '--cols': weights.map((w) => `minmax(0,${w}fr)`).join(' ') }}>
-			{of.map((c) => <div class="cell" key={c.id}><Nodes of={inside(c)} depth={depth + 1} /></div>)}
+			{of.map((c) => <div class="cell" key={c.id}><Nodes of={inside(c)} at={deeper(at)} /></div>)}
 		</div>
 	);
 }
 
-function Tabs({ node, depth }: { node: Node; depth: number }) {
+function Tabs({ node, at }: { node: Node; at: Place }) {
 	const names = list(node.names).map(String);
-	const [at, setAt] = useView(node.id, 'tab', 0);
-	const i = Math.min(at, Math.max(0, names.length - 1));
+	const [tab, setTab] = useView(node.id, 'tab', 0);
+	const i = Math.min(tab, Math.max(0, names.length - 1));
 	const child = node.of?.[i];
 	return (
 		<div class="tabs">
@@ -123,42 +130,39 @@ function Tabs({ node, depth }: { node: Node; depth: number }) {
 					const d = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
 					if (!d) return;
 					const k = (i + d + names.length) % names.length;
-					setAt(k);
+					setTab(k);
 					(e.currentTarget.children[k] as HTMLElement | undefined)?.focus();
 				}}>
 				{names.map((n, k) => (
-					<Button role="tab" id={`t-${node.id}-${k}`} aria-selected={k === i} aria-controls={k === i ? `p-${node.id}` : undefined} tabIndex={k === i ? 0 : -1} onClick={() => setAt(k)}>{n}</Button>
+					<Button role="tab" id={`t-${node.id}-${k}`} aria-selected={k === i} aria-controls={k === i ? `p-${node.id}` : undefined} tabIndex={k === i ? 0 : -1} onClick={() => setTab(k)}>{n}</Button>
 				))}
 			</div>
 			<div role="tabpanel" id={`p-${node.id}`} aria-labelledby={`t-${node.id}-${i}`} class="stack" key={i}>
-				{child && <Nodes of={inside(child)} depth={depth + 1} />}
+				{child && <Nodes of={inside(child)} at={deeper(at)} />}
 			</div>
 		</div>
 	);
 }
 
-function Expander({ node, depth }: { node: Node; depth: number }) {
+function Expander({ node, at }: { node: Node; at: Place }) {
 	const [open, setOpen] = useView(node.id, 'open', !!node.open);
 	return (
 		<div class="card expander">
 			<Button class="expander-head" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'right'} />{String(node.label ?? 'More')}</Button>
-			{open && <div class="stack"><Nodes of={node.of ?? []} depth={depth + 1} /></div>}
+			{open && <div class="stack"><Nodes of={node.of ?? []} at={deeper(at)} /></div>}
 		</div>
 	);
 }
 
-function Box({ node, depth }: { node: Node; depth: number }) {
+function Box({ node, at }: { node: Node; at: Place }) {
 	const [held, setHeld] = useState<Record<string, unknown>>({});
 	useEffect(() => setHeld({}), [node]);
-	const inner = <div class="stack"><Nodes of={node.of ?? []} depth={depth + 1} /></div>;
-	if (typeof node.form !== 'string') return node.border ? <div class="card">{inner}</div> : inner;
-	const name: string = node.form;
+	const name = node.form;
 	const send = (id?: string) => session.submit(name, held, id);
-	return (
-		<FormContext.Provider value={{ name, values: held, put: (id, v) => setHeld((h) => ({ ...h, [id]: v })), submit: send }}>
-			<form class={node.border === false ? '' : 'card'} onSubmit={(e) => { e.preventDefault(); send(); }}>{inner}</form>
-		</FormContext.Provider>
-	);
+	const form = typeof name === 'string' ? { values: held, put: (id: string, v: unknown) => setHeld((h) => ({ ...h, [id]: v })), submit: send } : undefined;
+	const inner = <div class="stack"><Nodes of={node.of ?? []} at={deeper(at, form)} /></div>;
+	if (!form) return node.border ? <div class="card">{inner}</div> : inner;
+	return <form class={node.border === false ? '' : 'card'} onSubmit={(e) => { e.preventDefault(); send(); }}>{inner}</form>;
 }
 
 const Image = pure(({ node }: { node: Node }) => {

@@ -2,7 +2,9 @@
 
 import { deltaText, metricText } from './a11y';
 import { num } from './format';
-import { decode } from './charts/model';
+import { fill, path } from './charts/lines';
+import { decode, extent } from './charts/model';
+import { linear } from './scale';
 import { Metric } from './wire';
 
 export function MetricCard({ node }: { node: Metric }) {
@@ -31,29 +33,17 @@ const W = 100;
 const H = 30;
 
 function Spark({ v }: { v: (number | null)[] }) {
-	const known = v.filter((x): x is number => x !== null);
-	if (known.length < 2) return null;
-	const lo = Math.min(...known);
-	const span = Math.max(...known) - lo || 1;
-	const x = (i: number) => (3 + (i / (v.length - 1)) * (W - 6)).toFixed(1);
-	const y = (n: number) => (3 + (1 - (n - lo) / span) * (H - 7)).toFixed(1);
-	let line = '';
-	let fill = '';
-	let from = -1;
-	v.forEach((n, i) => {
-		if (n === null) return;
-		const open = i === 0 || v[i - 1] === null;
-		if (open) from = i;
-		line += `${open ? 'M' : 'L'}${x(i)} ${y(n)}`;
-		fill += `${open ? 'M' : 'L'}${x(i)} ${y(n)}`;
-		if (i === v.length - 1 || v[i + 1] === null) fill += `L${x(i)} ${H}L${x(from)} ${H}Z`;
-	});
-	const end = v.length - 1;
+	const range = extent([v]);
+	if (!range) return null;
+	const x = linear(0, v.length - 1, 3, W - 3);
+	const y = linear(range[0], range[1], H - 4, 3);
+	const course = { x: v.map((_, i) => i), y: v };
+	const end = v[v.length - 1];
 	return (
 		<svg class="spark" viewBox={`0 0 ${W} ${H}`} width={W} height={H} aria-hidden="true">
-			<path class="fill" d={fill} />
-			<path class="line" d={line} />
-			{v[end] !== null && <circle cx={x(end)} cy={y(v[end]!)} r={2.4} />}
+			<path class="fill" d={fill(course, x, y, H)} />
+			<path class="line" d={path(course, x, y).line} />
+			{typeof end === 'number' && <circle cx={x(v.length - 1)} cy={y(end)} r={2.4} />}
 		</svg>
 	);
 }

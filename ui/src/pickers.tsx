@@ -149,13 +149,8 @@ const day = (v: unknown) => (typeof v === 'string' ? v.slice(0, 10) : '');
 const at = (d: string) => Date.parse(`${d}T00:00:00Z`);
 
 function spanText(a: string, b: string): string {
-	if (!a || !b || Number.isNaN(at(a)) || Number.isNaN(at(b))) return 'Choose days';
-	const f = dateFormat({ timeZone: 'UTC', year: 'numeric', month: 'short', day: 'numeric' });
-	try {
-		return f.formatRange(at(a), at(b));
-	} catch {
-		return `${f.format(at(a))} – ${f.format(at(b))}`;
-	}
+	if (!(at(a) <= at(b))) return 'Choose days';
+	return dateFormat({ timeZone: 'UTC', year: 'numeric', month: 'short', day: 'numeric' }).formatRange(at(a), at(b));
 }
 
 export function DateRange(p: FieldProps<[string, string]>) {

@@ -8,6 +8,8 @@ const MAX_NODES = 2000;
 export const isObject = (x: unknown): x is Record<string, any> =>
 	typeof x === 'object' && x !== null && !Array.isArray(x);
 
+export const isNumber = (x: unknown): x is number => typeof x === 'number' && Number.isFinite(x);
+
 /** What should be a list, as one. */
 export const list = <T = any>(x: unknown): T[] => (Array.isArray(x) ? x : []);
 

@@ -24,12 +24,12 @@ export function Head({ col, sort, rows, onSort, onFilter }: HeadProps) {
 	const dir = sort[place]?.[1];
 	const [glyph, kind] = GLYPH[col.t] ?? ['?', col.t];
 	return (
-		<th scope="col" class={isNumeric(col.t) ? 'num' : ''} aria-sort={dir === 'asc' ? 'ascending' : dir === 'desc' ? 'descending' : undefined}>
+		<th scope="col" class={isNumeric(col.t) ? 'num' : ''} aria-sort={dir ? (`${dir}ending` as 'ascending') : undefined}>
 			<span class="col">
 				<Button class="col-name" title={`${col.n} (${kind})`} onClick={(e) => onSort(e.shiftKey)}>
 					<i class="glyph" aria-hidden="true">{glyph}</i>
 					<span class="cut">{col.n === '' ? '(no name)' : col.n}</span>
-					{dir && <Icon name={dir === 'asc' ? 'asc' : 'desc'} />}
+					{dir && <Icon name={dir} />}
 					{dir && sort.length > 1 && <sup>{place + 1}</sup>}
 				</Button>
 				<IconButton class="col-filter" name="filter" label={`Filter ${col.n}`} onClick={onFilter} />

@@ -104,7 +104,7 @@ export const TableCard = pure(({ base, over, loading, fullscreen }: { base: Tabl
 		const rest = more ? query.sort.filter(([n]) => n !== k) : [];
 		const next = now === undefined ? 'asc' : now === 'asc' ? 'desc' : null;
 		change({ sort: next ? [...rest, [k, next]] : rest });
-		announce(next ? `Sorted by ${c.n}, ${next === 'asc' ? 'ascending' : 'descending'}` : 'Not sorted');
+		announce(next ? `Sorted by ${c.n}, ${next}ending` : 'Not sorted');
 	};
 	const lines: number[] = [];
 	for (let i = from - page.at; i < Math.min(from - page.at + size, have); i++) if (i >= 0) lines.push(i);

@@ -10,7 +10,7 @@ import { isObject } from './state';
 
 const MAX_TEXT = 100000;
 const INLINE =
-	/(`+)([^`][\s\S]*?)\1|\*\*(?=\S)([\s\S]*?\S)\*\*|__(?=\S)([\s\S]*?\S)__|\*(?=\S)([^*]*?\S)\*|(?<![\w])_(?=\S)([^_]*?\S)_(?![\w])|~~(?=\S)([\s\S]*?\S)~~|!?\[([^\]\n]{0,500})\]\(([^\s()]{1,2000})(?:\s+"[^"]*")?\)|<?(https?:\/\/[^\s<>]{1,2000}[^\s<>.,:;!?)])>?|\\([\\`*_{}[\]()#+.!~-])/;
+	/(`+)([^`][\s\S]*?)\1|(\*\*|__|~~)(?=\S)([\s\S]*?\S)\3|\*(?=\S)([^*]*?\S)\*|(?<![\w])_(?=\S)([^_]*?\S)_(?![\w])|!?\[([^\]\n]{0,500})\]\(([^\s()]{1,2000})(?:\s+"[^"]*")?\)|<?(https?:\/\/[^\s<>]{1,2000}[^\s<>.,:;!?)])>?|\\([\\`*_{}[\]()#+.!~-])/;
 
 function inline(text: string, depth = 0): ComponentChildren[] {
 	const out: ComponentChildren[] = [];
@@ -23,14 +23,13 @@ function inline(text: string, depth = 0): ComponentChildren[] {
 		}
 		if (m.index) out.push(rest.slice(0, m.index));
 		rest = rest.slice(m.index + m[0].length);
+		const [, , code, mark, marked, em1, em2, words, link, url, escaped] = m;
 		const deeper = (s: string) => inline(s, depth + 1);
-		if (m[2] !== undefined) out.push(<code>{m[2]}</code>);
-		else if (m[3] ?? m[4]) out.push(<strong>{deeper((m[3] ?? m[4])!)}</strong>);
-		else if (m[5] ?? m[6]) out.push(<em>{deeper((m[5] ?? m[6])!)}</em>);
-		else if (m[7] !== undefined) out.push(<s>{deeper(m[7])}</s>);
-		else if (m[9] !== undefined) out.push(<Link url={m[9]}>{deeper(m[8] || m[9])}</Link>);
-		else if (m[10] !== undefined) out.push(<Link url={m[10]}>{m[10]}</Link>);
-		else out.push(m[11]);
+		if (code !== undefined) out.push(<code>{code}</code>);
+		else if (mark) out.push(h(mark === '~~' ? 's' : 'strong', null, deeper(marked!)));
+		else if (em1 ?? em2) out.push(<em>{deeper((em1 ?? em2)!)}</em>);
+		else if (link ?? url) out.push(<Link url={(link ?? url)!}>{link ? deeper(words || link) : url}</Link>);
+		else out.push(escaped);
 	}
 	return out;
 }

@@ -23,7 +23,7 @@ export function drawBars(chart: Chart, view: View): Drawn {
 	/** The interval of bar i on the axis, in its values. */
 	const span = (i: number): Range => (histogram ? [edges[i]!, edges[i + 1]!] : cat ? [i, i + 1] : [xs[i]! - half, xs[i]! + half]);
 
-	const bars = Array.from({ length: all }, (_, i) => i).filter((i) => span(i)[1] > zlo && span(i)[0] < zhi).map((i) => {
+	const bars = [...Array(all).keys()].filter((i) => span(i)[1] > zlo && span(i)[0] < zhi).map((i) => {
 		let up = 0;
 		let down = 0;
 		const segs = series.flatMap((s, k) => {

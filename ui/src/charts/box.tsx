@@ -1,13 +1,12 @@
 // Boxes: quartiles, whiskers and what lies beyond them, one a category.
 
 import { num } from '../format';
-import { list } from '../state';
+import { isNumber, list } from '../state';
 import { Box, Chart } from '../wire';
 import { banded, Drawn, emptyText, extent, labels, nothing, shownSeries, View } from './model';
 
-const number = (v: unknown) => typeof v === 'number' && Number.isFinite(v);
-const ok = (b: Box | null | undefined): b is Box => !!b && [b.lo, b.q1, b.med, b.q3, b.hi].every(number);
-const outliers = (b: Box) => list<number>(b.out).filter(number).slice(0, 200);
+const ok = (b: Box | null | undefined): b is Box => !!b && [b.lo, b.q1, b.med, b.q3, b.hi].every(isNumber);
+const outliers = (b: Box) => list<number>(b.out).filter(isNumber).slice(0, 200);
 
 export function drawBoxes(chart: Chart, view: View): Drawn {
 	const series = shownSeries(chart, view);

@@ -37,7 +37,7 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 	const sent = series.reduce((n, s) => n + list(s?.v).length, 0);
 
 	const toggle = (i: number, only: boolean, of: number) => {
-		const all = Array.from({ length: of }, (_, k) => k);
+		const all = [...Array(of).keys()];
 		if (only) setHidden(hidden.length === of - 1 && !off.has(i) ? [] : all.filter((k) => k !== i));
 		else if (off.has(i)) setHidden(hidden.filter((k) => k !== i));
 		else setHidden(hidden.length === of - 1 ? [] : [...hidden, i]);
@@ -70,7 +70,7 @@ export const ChartCard = pure(({ base, over, busy, look }: { base: Chart; over?:
 			<header class="chart-head">
 				{node.title ? <figcaption>{node.title}</figcaption> : legend}
 				<span class="side">
-					{zoom && <Button class="chip" onClick={() => goTo(null)}><Icon name="zoom" />Reset zoom</Button>}
+					{zoom && <Button class="chip" onClick={() => goTo(null)}><Icon name="search" />Reset zoom</Button>}
 					<IconButton class="quiet" name={asTable ? 'chart' : 'rows'} label={asTable ? 'Show chart' : 'Show data'} aria-pressed={asTable} onClick={() => setAsTable(!asTable)} />
 					{!zoom && node.of !== undefined && node.of > sent && <span class="muted">{count(node.of, 'point')}</span>}
 				</span>
@@ -108,15 +108,11 @@ const Plot = pure(({ chart, draw, hidden, zoom, goTo, busy, look }: PlotProps) =
 	// Nothing is drawn before it comes near the window.
 	useLayoutEffect(() => {
 		const el = box.current!;
-		const see = (r: { width: number; height: number }) => {
+		const grown = new ResizeObserver(() => {
+			const r = el.getBoundingClientRect();
 			const [w, h] = [Math.floor(r.width), Math.floor(r.height)];
 			setSize((s) => (w > 0 && h > 0 && (s?.[0] !== w || s[1] !== h) ? [w, h] : s));
-		};
-		const grown = new ResizeObserver(() => see(el.getBoundingClientRect()));
-		if (!('IntersectionObserver' in window)) {
-			grown.observe(el);
-			return () => grown.disconnect();
-		}
+		});
 		const near = new IntersectionObserver((list) => {
 			if (!list.some((e) => e.isIntersecting)) return;
 			near.disconnect();
@@ -194,7 +190,8 @@ const Plot = pure(({ chart, draw, hidden, zoom, goTo, busy, look }: PlotProps) =
 		case 'ArrowDown':
 		case 'ArrowUp':
 			if (seriesCount < 2) return;
-			s = s === undefined ? (e.key === 'ArrowDown' ? 0 : seriesCount - 1) : s + (e.key === 'ArrowDown' ? 1 : -1);
+			// From one to the next; beyond the last all of them again.
+			s = (s ?? (e.key === 'ArrowDown' ? -1 : seriesCount)) + (e.key === 'ArrowDown' ? 1 : -1);
 			if (s < 0 || s >= seriesCount) s = undefined;
 			next = Math.max(0, i);
 			break;

@@ -5,6 +5,7 @@ import { linear } from '../scale';
 import { list } from '../state';
 import { Chart } from '../wire';
 import { cut, decode, Drawn, emptyText, extent, frame, label, labels, nameTicks, nothing, textWidth, View } from './model';
+import { words } from './parts';
 
 const LEGEND = 26;
 
@@ -44,7 +45,7 @@ export function drawHeatmap(chart: Chart, view: View): Drawn {
 				return <rect class={v === null ? 'void' : ''} x={cx + air} y={cy + air} width={Math.max(0.5, w - 2 * air)} height={Math.max(0.5, h - 2 * air)} rx={air * 2.5} style={v === null ? undefined : { fill: tone(v) }} />;
 			})}
 			{write && flat.map((v, k) => v !== null && (
-				<text class={strength(v) > 0.55 ? 'on' : 'off'} x={x((k % cols.length) + 0.5)} y={y(Math.floor(k / cols.length) + 0.5) + 4} text-anchor="middle">{num(v, chart.z?.fmt, 'axis')}</text>
+				words(x((k % cols.length) + 0.5), y(Math.floor(k / cols.length) + 0.5) + 4, num(v, chart.z?.fmt, 'axis'), 'middle', strength(v) > 0.55 ? 'on' : 'off')
 			))}
 			<defs>
 				<linearGradient id={gradient}>
@@ -52,8 +53,8 @@ export function drawHeatmap(chart: Chart, view: View): Drawn {
 				</linearGradient>
 			</defs>
 			<rect x={ramp.x - hiW - 6} y={ramp.y - 1} width={62} height={8} rx={4} fill={`url(#${gradient})`} />
-			<text class="tick" x={ramp.x - hiW - 12} y={ramp.y + 7} text-anchor="end">{lo}</text>
-			<text class="tick" x={f.l + f.w} y={ramp.y + 7} text-anchor="end">{hi}</text>
+			{words(ramp.x - hiW - 12, ramp.y + 7, lo, 'end')}
+			{words(f.l + f.w, ramp.y + 7, hi, 'end')}
 		</g>
 	);
 	return {

@@ -58,14 +58,14 @@ export function drawLines(chart: Chart, view: View): Drawn {
 			</clipPath>
 			{lines.map((l) => {
 				const stroke = l.c;
-				const top = path(l, x.scale, y.scale, stack);
+				const top = path(l, x.scale, y.scale);
 				return (
 					<g key={l.i}>
-						{area && <path d={fill(l, x.scale, y.scale, stack)} style={{ fill: stroke, fillOpacity: stack ? 0.9 : 0.14 }} />}
+						{area && <path d={fill(l, x.scale, y.scale, y.scale(0))} style={{ fill: stroke, fillOpacity: stack ? 0.9 : 0.14 }} />}
 						<path d={top.line} fill="none" stroke-linejoin="round" stroke-linecap="round"
 							stroke-dasharray={l.dash ? '5 3' : undefined}
 							style={{ stroke: stack ? 'var(--card)' : stroke, strokeWidth: stack ? 1 : many ? 1.2 : 1.8 }} />
-						{!stack && top.dots.map(([a, b]) => <circle cx={a} cy={b} r={2.5} style={{ fill: stroke }} />)}
+						{!stack && top.dots.map((i) => <circle cx={px(x.scale(l.x[i]!))} cy={px(y.scale(l.y[i]!))} r={2.5} style={{ fill: stroke }} />)}
 					</g>
 				);
 			})}
@@ -108,40 +108,37 @@ export function drawLines(chart: Chart, view: View): Drawn {
 }
 
 type F = (v: number) => number;
+type Course = Pick<Line, 'x' | 'y' | 'base'>;
 
-function path(l: Line, x: F, y: F, stack: boolean): { line: string; dots: [number, number][] } {
+const at = (l: Course, i: number, x: F, y: F) => `${px(x(l.x[i]!))} ${px(y((l.y[i] ?? 0) + (l.base?.[i] ?? 0)))}`;
+
+/** The line, broken where values are missing (in a stack none are), and the points that stand alone. */
+export function path(l: Course, x: F, y: F): { line: string; dots: number[] } {
 	let line = '';
-	const dots: [number, number][] = [];
+	const dots: number[] = [];
 	let run = 0;
 	for (let i = 0; i <= l.x.length; i++) {
-		const v = l.y[i];
-		if (i === l.x.length || ((v === null || v === undefined) && !stack)) {
-			if (run === 1) dots.push([px(x(l.x[i - 1]!)), px(y(l.y[i - 1]!))]);
+		if (i === l.x.length || (typeof l.y[i] !== 'number' && !l.base)) {
+			if (run === 1) dots.push(i - 1);
 			run = 0;
 			continue;
 		}
-		line += `${run ? 'L' : 'M'}${px(x(l.x[i]!))} ${px(y((v ?? 0) + (stack ? l.base![i]! : 0)))}`;
-		run++;
+		line += (run++ ? 'L' : 'M') + at(l, i, x, y);
 	}
 	return { line, dots };
 }
 
-function fill(l: Line, x: F, y: F, stack: boolean): string {
+/** The areas from the line down to `floor`, px, or to what lies below in a stack. */
+export function fill(l: Course, x: F, y: F, floor: number): string {
 	let d = '';
 	let run: number[] = [];
-	const zero = (i: number) => px(y(stack ? l.base![i]! : 0));
-	const close = () => {
-		if (run.length) {
-			d += run.map((i, k) => `${k ? 'L' : 'M'}${px(x(l.x[i]!))} ${px(y((l.y[i] ?? 0) + (stack ? l.base![i]! : 0)))}`).join('');
-			d += run.reverse().map((i) => `L${px(x(l.x[i]!))} ${zero(i)}`).join('') + 'Z';
+	for (let i = 0; i <= l.x.length; i++) {
+		if (i < l.x.length && (l.y[i] !== null || l.base)) run.push(i);
+		else if (run.length) {
+			d += run.map((k, n) => (n ? 'L' : 'M') + at(l, k, x, y)).join('') + run.reverse().map((k) => `L${px(x(l.x[k]!))} ${px(l.base ? y(l.base[k]!) : floor)}`).join('') + 'Z';
+			run = [];
 		}
-		run = [];
-	};
-	for (let i = 0; i < l.x.length; i++) {
-		if (l.y[i] === null && !stack) close();
-		else run.push(i);
 	}
-	close();
 	return d;
 }
 

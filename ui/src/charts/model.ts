@@ -4,7 +4,7 @@
 import type { VNode } from 'preact';
 import { num, timeText, zoneName, zoneOf } from '../format';
 import { linear, linearTicks, logarithmic, logTicks, niceRange, Scale, thin, Tick, timeTicks } from '../scale';
-import { list } from '../state';
+import { isNumber, list } from '../state';
 import { Axis, Cell, Chart, Fmt, Vec } from '../wire';
 import { hues } from './hues';
 
@@ -62,7 +62,7 @@ export function decode(v: Vec | undefined): (number | null)[] {
 	if (Array.isArray(v)) {
 		return v.slice(0, MAX_POINTS).map((x) => {
 			const n = typeof x === 'string' ? Number(x) : x;
-			return typeof n === 'number' && Number.isFinite(n) ? n : null;
+			return isNumber(n) ? n : null;
 		});
 	}
 	if (!v || typeof v !== 'object' || typeof v.t0 !== 'number') return [];

@@ -5,6 +5,8 @@ import { Box, Chart, Series } from '../wire';
 import { list } from '../state';
 import { decode, Drawn, labels, sharedX, Spot, xText } from './model';
 
+export const words = (x: number, y: number, text: string, anchor: 'start' | 'middle' | 'end' = 'middle', kind = 'tick') => <text class={kind} x={x} y={y} text-anchor={anchor}>{text}</text>;
+
 export function Axes({ drawn }: { drawn: Drawn }) {
 	const { plot: p, x, y } = drawn;
 	const bottom = p.t + p.h;
@@ -15,11 +17,11 @@ export function Axes({ drawn }: { drawn: Drawn }) {
 			{y?.grid && y.ticks.map((t) => <line class="grid" x1={p.l} x2={p.l + p.w} y1={t.at} y2={t.at} />)}
 			{y?.zero !== undefined && <line class="zero" x1={p.l} x2={p.l + p.w} y1={y.zero} y2={y.zero} />}
 			{x?.zero !== undefined && <line class="zero" x1={x.zero} x2={x.zero} y1={p.t} y2={bottom} />}
-			{y?.ticks.map((t) => <text class="tick" x={p.l - 8} y={t.at + 4} text-anchor="end">{t.text}</text>)}
-			{x?.ticks.map((t) => <text class="tick" x={t.at} y={bottom + 17} text-anchor="middle">{t.text}</text>)}
-			{x?.ticks.map((t) => t.sub && <text class="tick sub" x={t.at} y={bottom + 30} text-anchor="middle">{t.sub}</text>)}
-			{x?.label && <text class="tick" x={p.l + p.w / 2} y={bottom + 34 + (sub ? 13 : 0)} text-anchor="middle">{x.label}</text>}
-			{y?.label && <text class="tick" x={0} y={11}>{y.label}</text>}
+			{y?.ticks.map((t) => words(p.l - 8, t.at + 4, t.text, 'end'))}
+			{x?.ticks.map((t) => words(t.at, bottom + 17, t.text))}
+			{x?.ticks.map((t) => t.sub && words(t.at, bottom + 30, t.sub, 'middle', 'tick sub'))}
+			{x?.label && words(p.l + p.w / 2, bottom + 34 + (sub ? 13 : 0), x.label)}
+			{y?.label && words(0, 11, y.label, 'start')}
 		</g>
 	);
 }

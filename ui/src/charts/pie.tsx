@@ -5,6 +5,7 @@ import { Button } from '../icons';
 import { Chart } from '../wire';
 import { hues } from './hues';
 import { decode, Drawn, emptyText, nothing, View } from './model';
+import { words } from './parts';
 
 const share = (x: number) => num(x, { style: 'percent', digits: 1 });
 
@@ -44,8 +45,8 @@ export function drawPie(chart: Chart, view: View): Drawn {
 		marks: (
 			<g class="ring">
 				{arcs.map((p) => <path d={ring(p.a, p.b)} style={{ fill: p.c, strokeWidth: arcs.length > 1 ? 2 : 0 }} />)}
-				<text class="sum" x={cx} y={cy + 1} text-anchor="middle">{num(sum, chart.y?.fmt)}</text>
-				<text class="tick" x={cx} y={cy + 18} text-anchor="middle">Total</text>
+				{words(cx, cy + 1, num(sum, chart.y?.fmt), 'middle', 'sum')}
+				{words(cx, cy + 18, 'Total')}
 			</g>
 		),
 		n: arcs.length,
