@@ -8,7 +8,7 @@ import { Alert, ErrorCard, Nodes } from './layout';
 import { host } from './protocol';
 import * as s from './session';
 import { Markdown, Note } from './text';
-import { Node } from './wire';
+import { Node, Tree } from './wire';
 
 export function App() {
 	const tree = s.tree;
@@ -40,16 +40,23 @@ function Waiting() {
 	);
 }
 
+/** What stands under the title: what the dashboard is about, or a caption before all else but controls. */
+function leadOf(tree: Tree): Node | undefined {
+	const first = tree.tree.find((n) => n.t !== 'controls' && n.t !== 'error');
+	return tree.about ? { id: '', t: 'md', text: tree.about } : first?.t === 'md' && first.small ? first : undefined;
+}
+
 function Header() {
 	const t = s.tree;
 	const title = t?.title || s.title || 'Dashboard';
 	const full = fullscreen();
 	const expired = t?.status === 'expired';
+	const lead = t && leadOf(t);
 	return (
 		<header class="top">
 			<div class="title">
 				<h1>{title}</h1>
-				{t?.about && <p>{t.about}</p>}
+				{lead && <Markdown text={lead.text} small />}
 			</div>
 			<div class="status">
 				{s.busy ? (
@@ -79,7 +86,8 @@ function Dashboard() {
 	// Errors come first, the last good state stays below.
 	const errors = tree.tree.filter((n) => n.t === 'error');
 	const bar = tree.tree.filter((n) => n.t === 'controls');
-	const rest = tree.tree.filter((n) => n.t !== 'error' && n.t !== 'controls');
+	const lead = leadOf(tree);
+	const rest = tree.tree.filter((n) => n.t !== 'error' && n.t !== 'controls' && n !== lead);
 	const { tall, ref } = useTall();
 	const cut = tall && canFullscreen() ? rowsUntil(rest, 2) : rest.length;
 	return (

@@ -57,7 +57,7 @@ export function duration(seconds: number): string {
 	if (s === 0) return '0 s';
 	if (s < 60) {
 		const [n, unit] = s < 1e-3 ? [s * 1e6, 'µs'] : s < 1 ? [s * 1e3, 'ms'] : [s, 's'];
-		return `${sign}${numberFormat({ maximumSignificantDigits: s < 1 ? 3 : 4 }).format(n)} ${unit}`;
+		return `${sign}${numberFormat({ maximumSignificantDigits: 3 }).format(n)} ${unit}`;
 	}
 	let rest = Math.round(s);
 	const parts: string[] = [];
