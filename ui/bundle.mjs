@@ -10,7 +10,7 @@ const ui = dirname(fileURLToPath(import.meta.url));
 const common = { bundle: true, minify: true, write: false, target: ['chrome120', 'firefox121', 'safari17.2'], logLevel: 'warning', legalComments: 'none' };
 const terser = {
 	ecma: 2020, toplevel: true, mangle: { toplevel: true }, format: { ecma: 2020 },
-	compress: { ecma: 2020, passes: 3, pure_getters: true, keep_fargs: false, unsafe_arrows: true, hoist_funs: true },
+	compress: { ecma: 2020, passes: 3, pure_getters: true, keep_fargs: false, unsafe: true, unsafe_arrows: true, hoist_funs: true },
 };
 
 export async function script(entry, version, more = {}) {

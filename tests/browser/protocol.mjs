@@ -253,6 +253,30 @@ export default {
 		await app.frame.waitForSelector('text=Live');
 		assert.equal(await app.frame.isDisabled('input[type=range]'), false);
 	},
+	'a wholly new run: the page keeps what was there until it comes to it': async (t) => {
+		let stage = 'over';
+		const part = (n) => small().tree.tree.slice(0, n);
+		const app = await startWith(t, async (p, s) => {
+			if (p.name === 'data_dashboard') {
+				stage = 'begun';
+				return s.outline();
+			}
+			const { type } = p.arguments.event;
+			if (type === 'poll') {
+				await until('told', () => stage === 'done');
+				return { content: [], structuredContent: { ...small().tree, rev: 9, tree: [part(1)[0], { id: 'm1', t: 'metric', label: 'Sum', value: 7 }] } };
+			}
+			return { content: [], structuredContent: stage === 'over' ? { ...small().tree, status: 'expired' } : { ...small().tree, id: 'd-another00000000000000', rev: 1, status: 'running', tree: part(stage === 'begun' ? 0 : 1) } };
+		});
+		await app.frame.waitForSelector('text=Session ended');
+		await app.frame.click('text=Run again');
+		await until('begun', () => stage === 'begun' && events(app, 'poll').length > 0);
+		assert.deepEqual(await app.frame.locator('.metric .value, .control').count(), 2);
+		assert.equal(await app.frame.locator('text=Nothing is shown yet').count(), 0);
+		stage = 'done';
+		await until('its result', async () => (await text(app, '.metric .value')) === '7');
+		assert.equal(await app.frame.locator('.metric .value, .control').count(), 2);
+	},
 	'teardown is answered; nothing is asked after it': async (t) => {
 		const app = await startWith(t, (p, s) => s.answer(p));
 		await app.frame.waitForSelector('.metric');

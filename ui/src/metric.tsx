@@ -40,10 +40,10 @@ function Spark({ v }: { v: (number | null)[] }) {
 	const course = { x: v.map((_, i) => i), y: v };
 	const end = v[v.length - 1];
 	return (
-		<svg class="spark" viewBox={`0 0 ${W} ${H}`} width={W} height={H} aria-hidden="true">
+		<svg class="spark" viewBox={`0 0 ${W} ${H}`} height={H} preserveAspectRatio="none" aria-hidden="true">
 			<path class="fill" d={fill(course, x, y, H)} />
 			<path class="line" d={path(course, x, y).line} />
-			{typeof end === 'number' && <circle cx={x(v.length - 1)} cy={y(end)} r={2.4} />}
+			{typeof end === 'number' && <path class="line end" d={`M${x(v.length - 1)} ${y(end)}h0`} />}
 		</svg>
 	);
 }
