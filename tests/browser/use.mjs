@@ -56,6 +56,23 @@ export default {
 		await f.getByRole('button', { name: 'Save it' }).click();
 		await until('download', async () => (await app.log()).some(([n]) => n === 'download-file'));
 	},
+	'a long list by the keyboard alone: arrows choose, and it stays until it is left': async (t) => {
+		const app = await start(t, 'kinds', { width: 1280 });
+		const f = app.frame;
+		const key = (k) => app.page.keyboard.press(k);
+		await f.locator('.control.select .field').first().focus();
+		await key('Enter');
+		await app.page.keyboard.type('Option 12');
+		await until('found', async () => (await f.locator('.panel label').count()) > 1);
+		await key('Tab');
+		const first = await f.locator('.panel label').first().textContent();
+		await sets(app, 'Long select', () => key('Space'), first);
+		await sets(app, 'Long select', () => key('ArrowDown'), await f.locator('.panel label').nth(1).textContent());
+		assert.equal(await f.locator('.panel').count(), 1);
+		await key('Escape');
+		assert.equal(await f.locator('.panel').count(), 0);
+		assert.equal(await f.evaluate(() => document.activeElement.className), 'field');
+	},
 	'text is sent once, when the person rests': async (t) => {
 		const app = await start(t, 'kinds', { width: 1280 });
 		await app.frame.getByLabel('Text', { exact: true }).first().pressSequentially('hello', { delay: 20 });
