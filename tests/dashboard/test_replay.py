@@ -7,7 +7,6 @@ import unittest
 import fuzz
 import oracle
 import tap
-from scb_dash import engine
 from scb_dash.plan import Switches
 
 HEAD = "import pandas as pd, numpy as np\nimport streamlit as st\nk = st.slider('k', 0, 9, 3)\nj = st.slider('j', 0, 9, 4)\n"
@@ -423,42 +422,6 @@ class Mutants(unittest.TestCase):
                     oracle.check(board, oracle.base_namespace())
         finally:
             Switches.verify = True
-
-
-class WhollyNew(unittest.TestCase):
-    """Where no plan holds, everything runs anew; what was shown stays until then."""
-
-    CODE = """
-import time
-import streamlit as st
-k = st.slider('k', 0, 9, 3)
-st.metric('first', k)
-time.sleep(0.4)
-st.metric('second', k)
-%s
-st.metric('third', k)
-"""
-
-    def setUp(self):
-        self.addCleanup(setattr, engine, "REPLANS_MAX", engine.REPLANS_MAX)
-
-    def test_what_it_has_not_come_to_stays(self):
-        board = oracle.Board(self.CODE % "")
-        engine.REPLANS_MAX = -1
-        board.set(k=5)
-        patches = board._all("patch+json")
-        self.assertEqual(board.engine.fresh_runs, 1)
-        self.assertIn("running", [p["status"] for p in patches])
-        self.assertEqual([p["del"] for p in patches if p.get("del")], [])
-        self.assertEqual([n["value"] for n in board.nodes("metric")], [5, 5, 5])
-
-    def test_where_it_fails_what_was_shown_is_stale(self):
-        board = oracle.Board(self.CODE % "1 / (k - 5)")
-        engine.REPLANS_MAX = -1
-        board.set(k=5)
-        self.assertEqual([(n["value"], n.get("stale", False)) for n in board.nodes("metric")], [(5, False), (5, False), (3, True)])
-        board.set(k=6)
-        self.assertEqual([(n["value"], n.get("stale", False)) for n in board.nodes("metric")], [(6, False)] * 3)
 
 
 if __name__ == "__main__":
