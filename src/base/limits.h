@@ -34,6 +34,9 @@
 #define LIMIT_MCP_RESULT (900 * 1000)
 /* Nesting of a JSON text from a peer. jansson's own limit is 2,048 and recursive. */
 #define LIMIT_JSON_DEPTH 64
+/* Values of one: a large message is large for its texts. Each takes some 300 bytes, and 10 MiB
+ * could be three millions of them. */
+#define LIMIT_JSON_VALUES (200 * 1000)
 /* Answers that a client has not read yet; above it no further request is taken from it. */
 #define LIMIT_MCP_OUT_QUEUE (4 * MIB)
 /* What a client calls a request, its progress, or a version: it is echoed, in errors as well, and
@@ -58,6 +61,14 @@
 #define LIMIT_HTTP_FIELDS 100
 /* One request's body: a line of MCP over stdio may be as long. */
 #define LIMIT_HTTP_BODY LIMIT_MCP_LINE
+/* Bodies that are held at once, above which those of more than _SMALL are not taken; a body is held
+ * until its request is parsed. */
+#define LIMIT_HTTP_BODIES       (128 * MIB)
+#define LIMIT_HTTP_BODIES_SMALL (64 * KIB)
+/* Requests of a principal that are being worked on, and bytes of their bodies: as many as twice a
+ * load test's connections, and what a front keeps. */
+#define LIMIT_HTTP_CALLS       512
+#define LIMIT_HTTP_CALLS_BYTES (64 * MIB)
 /* Answers that a peer has not taken yet, above which it is cut off: nine of the largest. */
 #define LIMIT_HTTP_OUT_QUEUE (8 * MIB)
 /* Connections at once; each costs some 2 KiB when idle, and a descriptor. */
@@ -95,10 +106,11 @@
  * it shows so many; each asking holds those bytes for the moment of reading. */
 #define LIMIT_PAGE_TAIL  (256 * KIB)
 #define LIMIT_PAGE_LINES 200
-/* Pages that wait for news at once, of all principals; and how long one waits: proxies cut answers
- * that take a minute. */
-#define LIMIT_PAGE_LOOKS  256
-#define LIMIT_PAGE_WAIT_S 25
+/* Pages that wait for news at once, of all principals and of one; and how long one waits: proxies
+ * cut answers that take a minute. */
+#define LIMIT_PAGE_LOOKS           256
+#define LIMIT_PAGE_LOOKS_PRINCIPAL 32
+#define LIMIT_PAGE_WAIT_S          25
 
 /* ---- fronts ---- */
 /* Connections to one broker at once: every host of a user, and commands; each costs some 10 KiB. */

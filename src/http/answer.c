@@ -190,6 +190,16 @@ const void *http_body(const struct http_exchange *x, size_t *ret_n)
 	return http_conn_of(x)->body.data;
 }
 
+bool http_begun(const struct http_exchange *x)
+{
+	return x->begun;
+}
+
+void http_body_done(struct http_exchange *x)
+{
+	http_conn_drop_body(http_conn_of(x));
+}
+
 void http_watch(struct http_exchange *x, const struct http_watcher *watcher, void *user)
 {
 	x->watcher = watcher;

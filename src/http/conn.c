@@ -24,6 +24,12 @@ struct http_conn *http_conn_of(const struct http_exchange *x)
 	return container_of(x, struct http_conn, x);
 }
 
+void http_conn_drop_body(struct http_conn *c)
+{
+	c->server->bodies -= c->body.len;
+	buf_done(&c->body);
+}
+
 /* ---- the end of a connection ---- */
 
 static void on_handle_closed(uv_handle_t *h)
@@ -33,7 +39,7 @@ static void on_handle_closed(uv_handle_t *h)
 		return;
 	struct http_server *s = c->server;
 	http_parser_free(c->parser);
-	buf_done(&c->body);
+	http_conn_drop_body(c);
 	buf_done(&c->ahead);
 	buf_done(&c->out);
 	buf_done(&c->wire);
@@ -278,7 +284,15 @@ static unsigned on_head(void *user, const struct http_head *h)
 static unsigned on_body(void *user, const void *p, size_t n)
 {
 	struct http_conn *c = user;
-	return c->x.begun || buf_append(&c->body, p, n) == 0 ? 0 : 413;
+	struct http_server *s = c->server;
+	if (c->x.begun)
+		return 0;
+	if (c->body.len + n > LIMIT_HTTP_BODIES_SMALL && s->bodies + n > LIMIT_HTTP_BODIES)
+		return 503;
+	if (buf_append(&c->body, p, n) < 0)
+		return 413;
+	s->bodies += n;
+	return 0;
 }
 
 static void on_end(void *user)
@@ -296,7 +310,7 @@ static void next_request(struct http_conn *c)
 {
 	c->phase = HTTP_READING;
 	c->x = (struct http_exchange){0};
-	buf_done(&c->body);
+	http_conn_drop_body(c);
 	http_parser_next(c->parser);
 	read_within(c, LIMIT_HTTP_IDLE_MS);
 }

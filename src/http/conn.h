@@ -20,6 +20,7 @@ struct http_server {
 	struct http_stats stats;
 	struct tls_context *tls; /* NULL: plain */
 	struct peers *peers;
+	size_t bodies; /* bytes of all that are held */
 	bool closing;
 	void (*done)(void *user);
 	void *done_user;
@@ -66,6 +67,7 @@ void http_conn_close(struct list *node);
 void http_server_handle_closed(struct http_server *s);
 
 struct http_conn *http_conn_of(const struct http_exchange *x);
+void http_conn_drop_body(struct http_conn *c);
 /* Queues bytes; where it has not read for long, it is cut off, from a later turn. */
 void http_conn_put(struct http_conn *c, const void *p, size_t n);
 /* Writes what the socket takes. */

@@ -57,10 +57,14 @@ void http_server_close(struct http_server *s, void (*done)(void *user), void *us
 /* ---- an exchange: valid from head() to the end of its answer or gone() ---- */
 
 const struct http_head *http_head(const struct http_exchange *x);
+/* Is it being answered, or has it been? */
+bool http_begun(const struct http_exchange *x);
 /* Who asks. */
 const struct peer_address *http_peer(const struct http_exchange *x);
 /* From request() on. */
 const void *http_body(const struct http_exchange *x, size_t *ret_n);
+/* It has been read, and need not be held for as long as the request is worked on. */
+void http_body_done(struct http_exchange *x);
 /* Whoever answers later, from request() on. */
 struct http_watcher {
 	/* The peer has gone, or the server closes, before the answer was whole: x is gone with this

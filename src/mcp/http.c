@@ -63,6 +63,7 @@ struct running {
 	json_t *id;
 	const char *principal;
 	bool modern, reads_streams, streaming;
+	size_t bytes;      /* of its body */
 	unsigned status;   /* of its answer */
 	uint64_t since_us; /* CLOCK_MONOTONIC */
 };
@@ -206,8 +207,31 @@ static void cancel(struct mcp_http *h, const char *principal, const struct jsonr
 static void on_gone(void *user);
 static const struct http_watcher watcher = {on_gone, NULL};
 
+/* One more of so many bytes, beside what a principal has? */
+static bool has_room(const struct mcp_http *h, const char *principal, size_t bytes)
+{
+	size_t n = 0;
+	list_for_each (r, next, &h->running, struct running, link) {
+		if (strcmp(r->principal, principal) != 0)
+			continue;
+		n++;
+		bytes += r->bytes;
+	}
+	return n < LIMIT_HTTP_CALLS && (n == 0 || bytes <= LIMIT_HTTP_CALLS_BYTES);
+}
+
+static void answer_too_many(struct http_exchange *x, const struct jsonrpc_msg *m)
+{
+	struct jsonrpc_error e = {.id = json_incref(m->id)};
+	jsonrpc_error_set(&e, JSONRPC_INTERNAL,
+		"Too many requests at once: %d are worked on for a principal, of %llu MiB "
+		"together; try again when one has been answered",
+		LIMIT_HTTP_CALLS, LIMIT_HTTP_CALLS_BYTES / MIB);
+	answer_error(x, 429, &e);
+}
+
 static void run(struct mcp_http *h, struct http_exchange *x, const char *principal,
-	const struct jsonrpc_msg *m, bool modern)
+	const struct jsonrpc_msg *m, bool modern, size_t bytes)
 {
 	const struct http_head *head = http_head(x);
 	struct running *r = xcalloc(1, sizeof(*r));
@@ -218,6 +242,7 @@ static void run(struct mcp_http *h, struct http_exchange *x, const char *princip
 		.failed = on_failed,
 		.reaches = on_reaches,
 	};
+	r->bytes = bytes;
 	r->status = 200;
 	r->http = h;
 	r->x = x;
@@ -253,9 +278,12 @@ static void on_post(struct mcp_http *h, struct http_exchange *x, const char *pri
 		answer_error(x, 400, &e);
 		return;
 	}
+	http_body_done(x);
 	httprules_judge(http_head(x), &m, mcp_server_offer(h->server), &v);
-	if (v.status == 0) {
-		run(h, x, principal, &m, v.modern);
+	if (v.status == 0 && !has_room(h, principal, n)) {
+		answer_too_many(x, &m);
+	} else if (v.status == 0) {
+		run(h, x, principal, &m, v.modern, n);
 	} else if (v.status == 202) {
 		if (m.kind == JSONRPC_RESPONSE)
 			mcp_server_response(h->server, principal, &m);
@@ -293,6 +321,8 @@ static const char *principal_of(const struct mcp_http *h, const struct http_head
 	return httpwho_from_page(h->who, head);
 }
 
+static void on_request(void *user, struct http_exchange *x);
+
 /* Answers where it may not come in. */
 static void check_token(struct mcp_http *h, struct http_exchange *x, bool page, bool may_have_link)
 {
@@ -316,6 +346,16 @@ static void check_query(struct mcp_http *h, struct http_exchange *x)
 		(void)httpgate_waits(h->gate, http_server_peers(h->door), x);
 }
 
+/* A body is for POST /mcp alone, which a token is needed for: nobody else's is held. */
+static void refuse_body(struct mcp_http *h, struct http_exchange *x)
+{
+	enum http_verb verb = http_head(x)->verb;
+	if (verb == HTTP_VERB_GET || verb == HTTP_VERB_HEAD)
+		answer_text(x, 413, "Content Too Large: what is asked for here takes no body\n");
+	else
+		on_request(h, x); /* says at once what is wrong with it */
+}
+
 /* What can be said without the body. */
 static unsigned on_head(void *user, struct http_exchange *x)
 {
@@ -332,6 +372,9 @@ static unsigned on_head(void *user, struct http_exchange *x)
 		check_token(h, x, page, outputs);
 	else if (is_path(head, "/"))
 		check_query(h, x);
+	if ((head->chunked || head->length) && !http_begun(x) &&
+		!(head->verb == HTTP_VERB_POST && is_path(head, "/mcp")))
+		refuse_body(h, x);
 	return 0;
 }
 

@@ -32,12 +32,19 @@ void jsonrpc_error_set(struct jsonrpc_error *e, int code, const char *fmt, ...)
 	str_make_printable(e->text);
 }
 
-/* Counts brackets outside strings. Whether they match is the parser's business. */
-bool jsonrpc_too_deep(const char *p, size_t n, unsigned max)
+/* Of what stands outside strings: how deep brackets are nested, and how many values there are,
+ * about. Whether it is JSON is the parser's business. */
+struct shape {
+	unsigned depth;
+	size_t values;
+};
+
+/* Ends where it is deeper or has more than max. */
+static bool has_shape(const char *p, size_t n, const struct shape *max)
 {
-	unsigned depth = 0;
+	struct shape s = {0};
 	bool in_string = false;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && s.depth <= max->depth && s.values <= max->values; i++) {
 		char c = p[i];
 		if (in_string) {
 			if (c == '\\')
@@ -46,14 +53,21 @@ bool jsonrpc_too_deep(const char *p, size_t n, unsigned max)
 				in_string = false;
 		} else if (c == '"') {
 			in_string = true;
+		} else if (c == ',') {
+			s.values++;
 		} else if (c == '[' || c == '{') {
-			if (++depth > max)
-				return true;
-		} else if ((c == ']' || c == '}') && depth > 0) {
-			depth--;
+			s.depth++;
+			s.values++;
+		} else if ((c == ']' || c == '}') && s.depth > 0) {
+			s.depth--;
 		}
 	}
-	return false;
+	return s.depth <= max->depth && s.values <= max->values;
+}
+
+bool jsonrpc_too_deep(const char *p, size_t n, unsigned max)
+{
+	return !has_shape(p, n, &(struct shape){max, SIZE_MAX});
 }
 
 static bool id_ok(const json_t *id)
@@ -110,9 +124,10 @@ static const char *classify(json_t *root, struct jsonrpc_msg *m)
 int jsonrpc_parse(const char *p, size_t n, struct jsonrpc_msg *ret, struct jsonrpc_error *ret_error)
 {
 	*ret_error = (struct jsonrpc_error){0};
-	if (jsonrpc_too_deep(p, n, LIMIT_JSON_DEPTH)) {
+	if (!has_shape(p, n, &(struct shape){LIMIT_JSON_DEPTH, LIMIT_JSON_VALUES})) {
 		jsonrpc_error_set(ret_error, JSONRPC_INVALID_REQUEST,
-			"Invalid request: nested deeper than %d levels", LIMIT_JSON_DEPTH);
+			"Invalid request: nested deeper than %d levels, or of more than %d values",
+			LIMIT_JSON_DEPTH, LIMIT_JSON_VALUES);
 		return -EINVAL;
 	}
 

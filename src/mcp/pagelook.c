@@ -226,10 +226,19 @@ static void on_gone(void *user)
 
 static const struct http_watcher watcher = {on_gone, NULL};
 
+static size_t count_of(const struct pagelooks *l, const char *principal)
+{
+	size_t n = 0;
+	list_for_each (k, next, &l->looks, struct look, link)
+		n += strcmp(k->principal, principal) == 0;
+	return n;
+}
+
 void pagelook(struct pagelooks *l, struct http_exchange *x, const struct pagelook_wish *wish)
 {
 	static const char busy[] = "Service Unavailable: too many pages are waiting\n";
-	if (l->n == LIMIT_PAGE_LOOKS) {
+	if (l->n == LIMIT_PAGE_LOOKS ||
+		count_of(l, wish->principal) >= LIMIT_PAGE_LOOKS_PRINCIPAL) {
 		http_answer(x, 503, "text/plain; charset=utf-8", NULL, 0, busy, sizeof(busy) - 1);
 		return;
 	}
