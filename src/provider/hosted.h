@@ -102,7 +102,7 @@ char *hosted_ref(const struct provider *p, const struct sandbox_spec *spec);
 int hosted_parse_ref(const struct provider *p, const char *ref, char ret_id[static ID_TEXT_SIZE],
 	char **ret_dir);
 int hosted_connect(const struct hosted_wish *wish, uv_loop_t *loop, const char *ref,
-	const struct sandbox_events *events, void *user, struct hosted **ret,
+	const struct sandbox_events *events, void *user, struct sandbox **ret,
 	struct err *err) MUST_CHECK;
 
 /* ---- among the files of hosted ---- */

@@ -109,7 +109,7 @@ static void remove_rest(struct hosted *h)
 }
 
 int hosted_connect(const struct hosted_wish *wish, uv_loop_t *loop, const char *ref,
-	const struct sandbox_events *events, void *user, struct hosted **ret, struct err *err)
+	const struct sandbox_events *events, void *user, struct sandbox **ret, struct err *err)
 {
 	const struct provider *p = wish->provider;
 	char id[ID_TEXT_SIZE];
@@ -140,6 +140,6 @@ int hosted_connect(const struct hosted_wish *wish, uv_loop_t *loop, const char *
 		return err_set(
 			err, ERR_SANDBOX_LOST, -r, "its agent cannot be reached: %s", strerror(-r));
 	}
-	*ret = h;
+	*ret = &h->base;
 	return 0;
 }

@@ -186,11 +186,7 @@ static int connect_to(uv_loop_t *loop, const char *to, const struct sandbox_even
 	void *user, struct sandbox **ret, struct err *err)
 {
 	static const struct hosted_wish wish = {.provider = &provider_local, .end_tree = end_tree};
-	struct hosted *h = NULL;
-	int r = hosted_connect(&wish, loop, to, events, user, &h, err);
-	if (r == 0)
-		*ret = &h->base;
-	return r;
+	return hosted_connect(&wish, loop, to, events, user, ret, err);
 }
 
 static int probe(struct provider_probe *ret, struct err *err)
