@@ -11,6 +11,7 @@ descriptors, what is left.
   chance  brokers killed at random moments of it, SOAK_CHANCE (300) times
   dashboards  SOAK_PROGRAMS (10,000) random scripts, each through some events beside whole runs in forks
   docker  sandboxes of a container engine, SCB_CYCLES (200) one after the other, SCB_PARALLEL (50) at once; as root
+          (BROKER_RUNTIME=runsc: with gVisor)
 
 Exit status 0 where all held. Run by `make soak`.
 """
@@ -439,7 +440,7 @@ def dashboards():
 def docker():
     here = os.path.join(TESTS, "engines")
     done = subprocess.run([here + "/dockerd", sys.executable, here + "/leftovers.py"],
-                          env={"SCB_CYCLES": "200", "SCB_PARALLEL": "50", **os.environ})
+                          env={"SCB_CYCLES": "200", "SCB_PARALLEL": "50", "BROKER_RUNTIME": "runc", **os.environ})
     if done.returncode != 0:
         fault(f"tests/engines: exit status {done.returncode}")
 
