@@ -2,6 +2,7 @@
 with a rule turned off, which must be caught. Prints TAP."""
 
 import os
+import random
 import unittest
 
 import fuzz
@@ -340,6 +341,33 @@ class Found(unittest.TestCase):
                     board.set(**values)
                     if board.tree["status"] == "ok":
                         oracle.check(board, oracle.base_namespace())
+
+
+class Copies(unittest.TestCase):
+    CODE = HEAD + """
+arr = np.arange(4)
+arr = arr + j
+arr[0] = k
+st.metric('m', str(arr.tolist()))
+df = pd.DataFrame({'a': np.arange(1000.)})
+df['a'] += k
+df['b'] = df.a * j
+st.metric('s', float(df.b.sum()))
+"""
+
+    def test_a_copy_goes_when_nothing_needs_it_and_its_id_with_it(self):
+        """An object that gets the address of one that a copy stood for is another one."""
+        choose, values = random.Random(4), {"k": 3, "j": 4}
+        board = oracle.Board(self.CODE)
+        for _ in range(200):
+            moved = {choose.choice("kj"): choose.randint(0, 9)}
+            values.update(moved)
+            board.set(**moved)
+            k, j = values["k"], values["j"]
+            self.assertEqual(str([k, 1 + j, 2 + j, 3 + j]), board.metric("m"))
+            self.assertEqual(sum((x + k) * j for x in range(1000)), board.metric("s"))
+        held = sum(len(held) for held in board.engine.snapshots.values())
+        self.assertLess(len(board.engine._copies) + held, 10)
 
 
 class Random(unittest.TestCase):

@@ -3,6 +3,7 @@ should be (docs/dashboard.md, "What runs again")."""
 
 import copy
 import itertools
+import sys
 
 from . import frames, objects
 from .errors import Surprise
@@ -22,9 +23,25 @@ class Copies:
         """The id of an object, or of the one whose copy it is."""
         return self._tokens.get(id(value), id(value))
 
-    def _stands_for(self, made, token):
+    def _stands_for(self, made, token, snapshot):
         self._tokens[id(made)] = token
         self._copies.append(made)
+        if id(snapshot.original) == token:
+            self._roots[token] = snapshot.original
+
+    def _forget_copies(self):
+        """Copies that nobody else holds go, and with the last of them the object whose id they had."""
+        kept = []
+        while self._copies:
+            made = self._copies.pop()
+            if sys.getrefcount(made) > 2:  # this name, and the call's argument
+                kept.append(made)
+            else:
+                del self._tokens[id(made)]
+        self._copies = kept
+        self.snapshots = {token: held for token, held in self.snapshots.items() if held}
+        used = {*self._tokens.values(), *self.snapshots}
+        self._roots = {token: value for token, value in self._roots.items() if token in used}
 
     def _ids_of(self, changed):
         ids, memory = set(), set()
@@ -89,13 +106,13 @@ class Copies:
             mutates = record is not None and token in record.changed
             value = _copy_of(snapshot.copy) if mutates else snapshot.copy
             if mutates:
-                self._stands_for(value, token)
+                self._stands_for(value, token, snapshot)
                 self._rewound.add(token)
                 self._replace(snapshot.name, token, value, i, now)
                 self.namespace[snapshot.name] = value
             else:
                 readers[token] = snapshot
-                self._stands_for(value, token)
+                self._stands_for(value, token, snapshot)
                 self.namespace[snapshot.name] = value
         return readers
 
@@ -130,7 +147,7 @@ class Copies:
             for snapshot in snapshots:
                 if self.token(self.base.get(snapshot.name, ABSENT)) == token:
                     made = _copy_of(snapshot.copy)
-                    self._stands_for(made, token)
+                    self._stands_for(made, token, snapshot)
                     self.base[snapshot.name] = made
                     break
         self.snapshots = {}

@@ -71,7 +71,8 @@ class Engine(Copies, Running):
         self.end = None
         self._unsafe = set()  # tokens of which no snapshot is kept: readers hand them on
         self._tokens = {}
-        self._copies = []  # so that the ids of _tokens stay theirs
+        self._copies = []  # so that the ids of _tokens stay theirs …
+        self._roots = {}  # … and these tokens those of what they were made from
         self._uids = 0
         self._state_base = {}
         self._at = 0
@@ -247,6 +248,8 @@ class Engine(Copies, Running):
         finally:
             sys.stdout = printed._stream
             self._final_names()
+            self._graveyard = []
+            self._forget_copies()
             board.service.leave()
             board.clicked = None
             board.ms = round(1000 * (time.perf_counter() - started), 1)
