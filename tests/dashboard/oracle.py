@@ -49,6 +49,9 @@ class InProcess:
     def newer_waits(self):
         return False
 
+    def plain_python(self, source):
+        return None
+
     def run_coroutine(self, coroutine):
         import asyncio
 

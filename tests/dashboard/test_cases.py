@@ -82,6 +82,11 @@ class PlainValues(unittest.TestCase):
         b = Board("import matplotlib.pyplot as plt\nfig, axes = plt.subplots(2, 2)\naxes[0, 0].plot([1])\n")
         self.assertEqual(len(b.nodes("image")), 1)
 
+    def test_display_is_write(self):
+        b = Board(ST + "display(pd.DataFrame({'a': [1, 2]}), 5)\nx = 1")
+        self.assertEqual(["table", "md"], kinds(b)[-2:])
+        self.assertEqual([], b.tree["notes"])
+
     def test_other_values(self):
         for code, t in (("'# text'", "md"), ("[1, 2, 3]", "chart"), ("[{'a': 1}]", "table"), ("{'a': {'b': [1]}}", "json"),
                         ("import numpy as np\nnp.eye(3)", "chart"), ("import datetime\ndatetime.date(2024, 1, 1)", "metric"),
@@ -334,6 +339,28 @@ class Mistakes(unittest.TestCase):
         b = Board("x = (")
         self.assertEqual(b.tree["status"], "error")
         self.assertIn("SyntaxError", b.nodes("error")[0]["text"])
+
+    def test_unknown_keywords_are_left_out_with_a_note(self):
+        b = Board(ST + "st.metric('a', 1, formt='percent')\nst.line_chart([1, 2], titel='x', title='T')\n"
+                  "st.sidebar.slider('k', 0, 5, 3, stepp=2)\nst.divider(colour=3)")
+        self.assertEqual(["metric has no keyword 'formt': it was left out. Did you mean 'format'?",
+                          "line_chart has no keyword 'titel': it was left out. Did you mean 'title'?",
+                          "slider has no keyword 'stepp': it was left out. Did you mean 'step'?",
+                          "divider has no keyword 'colour': it was left out."], b.tree["notes"])
+
+    def test_streamlits_own_keywords_are_taken(self):
+        b = Board(ST + "st.set_page_config(page_title='x', layout='wide')\na, b = st.columns(2, gap='small', vertical_alignment='top')\n"
+                  "a.dataframe(pd.DataFrame({'a': [1]}), use_container_width=True, hide_index=True, on_select='rerun')\n"
+                  "@st.cache_data(ttl=3600, show_spinner=False)\ndef f():\n    return 1\nf()\n"
+                  "with st.status('w', expanded=True) as s:\n    s.update(label='d', state='complete')\n"
+                  "st.button('b', type='primary', on_click=print, args=(1,), use_container_width=True)\n"
+                  "st.text_input('t', placeholder='p', max_chars=3, label_visibility='collapsed')\n"
+                  "st.bar_chart([1], use_container_width=True, horizontal=True)\nst.cache_data.clear()\nf.clear()\nst.metric('m', f())")
+        self.assertEqual(("ok", [], []), (b.tree["status"], b.nodes("error"), b.tree["notes"]))
+
+    def test_a_progress_is_one(self):
+        b = Board(ST + "bar = st.progress(0, 'load')\nfor i in range(3):\n    bar.progress((i + 1) / 4, text='load')\nst.progress(50)")
+        self.assertEqual(["load · 75 %", "50 %"], [n["text"] for n in b.nodes("note")])
 
     def test_unknown_names_teach(self):
         self.assertIn("controls, not a chat", Board("import streamlit as st\nst.chat_input('x')").nodes("error")[0]["text"])

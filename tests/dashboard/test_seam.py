@@ -67,6 +67,21 @@ class Seam(unittest.TestCase):
         self.assertEqual(other.event("open").result.name, "BadRequest")
 
 
+class IPython(unittest.TestCase):
+    def test_lines_that_are_no_python(self):
+        board = Dashboard("%matplotlib inline\nimport streamlit as st\nk = st.slider('K', 0, 9, 1)\nlines = !echo {k}; echo 2\n"
+                          "st.metric('Lines', ' '.join(lines))\nst.metric('Other', 5)")
+        self.addCleanup(board.close)
+        if "ipython" not in board.kernel.ready.values():
+            self.skipTest("no IPython here")
+        self.assertEqual(("ok", "1 2"), (board.tree["status"], board.metric("Lines")))
+        patch = board.set(K=4)
+        self.assertEqual("4 2", board.metric("Lines"))
+        self.assertEqual(["line 3", "line 4", "line 5"], [line.split(":")[0] for line in patch["ran"]])
+        board.load("x = (")
+        self.assertIn("was never closed", board.nodes("error")[-1]["text"])
+
+
 SLOW = """
 import time
 import streamlit as st

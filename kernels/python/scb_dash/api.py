@@ -1,13 +1,14 @@
 """The module `scb`, which scripts may also import as `streamlit`: Streamlit's names, where they make
 sense for one page without an address. All functions are methods of containers, too."""
 
+import difflib
 import functools
 import inspect
 import types
 
 from . import errors, nodes, values
 from .api_controls import ControlFunctions
-from .api_data import DataFunctions
+from .api_data import AGG_KEYWORDS, DataFunctions
 from .errors import Stop, Teach
 
 _LEVELS = ("success", "info", "warning", "error")
@@ -190,12 +191,15 @@ class Api(ControlFunctions, DataFunctions):
         return self.expander(label, expanded)
 
     def progress(self, value=0, text=None):
-        """How far it is: 0 to 100, or 0.0 to 1.0."""
+        """How far it is: 0 to 100, or 0.0 to 1.0. What it returns is a place: its progress() takes the
+        place of this one."""
         part = value * 100 if isinstance(value, float) else value
         shown = f"{text} · {part:.0f} %" if text else f"{part:.0f} %"
-        return self._put({"t": "note", "level": "info", "text": shown}, "progress")
+        bar = self.empty()
+        self.inside(bar)._put({"t": "note", "level": "info", "text": shown})
+        return bar
 
-    def update(self, *args, **kwargs):
+    def update(self, *, label=None, state=None, expanded=None):
         """Of a status: its label is not changed."""
         return nodes.Element("nothing")
 
@@ -269,28 +273,50 @@ def names():
     )
 
 
+# Keywords of Streamlit's that mean nothing here, or are looked at where they do.
+_TAKEN = frozenset(
+    """anchor args autocomplete border captions channels clamp clear_figure clear_on_submit disabled divider
+    enter_to_submit experimental_allow_widgets gap hash_funcs height help hide_index icon initial_sidebar_state
+    key kwargs label_visibility layout line_numbers max_chars max_entries max_selections menu_items num_rows
+    on_change on_click on_select output_format page_icon persist placeholder row_height run_every scope
+    selection_mode show_spinner show_time theme ttl type unsafe_allow_html use_column_width
+    use_container_width validate vertical_alignment width wrap_lines accept_new_options""".split()
+)
+_OF_CHARTS = frozenset((*AGG_KEYWORDS, "size", "names", "values", "x", "y", "color"))
+
+
 @functools.lru_cache(None)
 def _keywords(function):
-    """The names of its parameters; None where it takes whatever is given."""
+    """(the names of its parameters, those that it looks for in the rest, whether it takes a rest)."""
     parameters = inspect.signature(function).parameters.values()
-    return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {p.name for p in parameters}
+    own = {p.name for p in parameters}
+    charts = _OF_CHARTS if function.__name__.endswith(("_chart", "histogram", "box_plot", "heatmap")) else frozenset()
+    return own, charts, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _forgiving(function):
-    """Takes keywords that it does not know, with a note. (Most functions here take them all.)"""
-    known = _keywords(getattr(function, "__func__", function))
-    if known is None:
+    """Takes keywords that it does not know, with a note."""
+    plain = getattr(function, "__func__", function)
+    if not isinstance(getattr(function, "__self__", None), Api):
         return function
 
+    @functools.wraps(plain)
     def call(*args, **kwargs):
-        extra = [name for name in kwargs if name not in known]
-        for name in extra:
-            del kwargs[name]
+        if kwargs:
+            own, charts, takes = _keywords(plain)
+            for name in [name for name in kwargs if name not in own]:
+                if name not in charts | _TAKEN and not (takes and plain.__name__ in _HANDED_ON):
+                    near = difflib.get_close_matches(name, own | charts, 1)
+                    function.__self__.board.note(f"{plain.__name__} has no keyword {name!r}: it was left out." + (
+                        f" Did you mean {near[0]!r}?" if near else ""))
+                if not takes:
+                    del kwargs[name]
         return function(*args, **kwargs)
 
-    call.__name__ = call.__qualname__ = function.__name__
-    call.__doc__ = function.__doc__
     return call
+
+
+_HANDED_ON = frozenset(("pyplot", "figure", "plotly_chart", "altair_chart", "data_editor", "experimental_data_editor"))
 
 
 class Module(types.ModuleType):
@@ -304,6 +330,8 @@ class Module(types.ModuleType):
             if attribute not in ("session_state", "sidebar"):
                 function = getattr(api, attribute)
                 self.__dict__[attribute] = _forgiving(function) if callable(function) else function
+        for attribute in ("cache_data", "cache_resource"):
+            self.__dict__[attribute].clear = service.caches.clear
         self.__dict__["column_config"] = ColumnConfig()
         self.__dict__["__version__"] = "1.40.0"
         self.__dict__["__all__"] = names()

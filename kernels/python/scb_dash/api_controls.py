@@ -7,6 +7,9 @@ from .controls import labels_of
 from .errors import Teach
 
 
+_NAMES = {"select": "selectbox", "segmented": "segmented_control"}
+
+
 def _callback(rest, name):
     return rest.get(name), (tuple(rest.get("args") or ()), dict(rest.get("kwargs") or {}))
 
@@ -24,14 +27,14 @@ class ControlFunctions:
     def _pick(self, t, label, options, index, format_func, key, help, rest):
         values, labels = labels_of(options, format_func)
         if not values:
-            self.board.note(f"{t} {label!r}: no options, because there are no values to choose from.")
+            self.board.note(f"{_NAMES.get(t, t)} {label!r}: no options, because there are no values to choose from.")
             return self._control(t, label, key, None, (lambda raw: (None, None), lambda value: None), rest,
                                  options=[], help=help)
         if "default" in rest:  # of pills and segmented controls
             wanted = rest["default"]
             index = values.index(wanted) if wanted in values else None
         if index is not None and not -len(values) <= index < len(values):
-            raise Teach(f"{t} {label!r}: index {index} is outside the {len(values)} options")
+            raise Teach(f"{_NAMES.get(t, t)} {label!r}: index {index} is outside the {len(values)} options")
         default = None if index is None else labels[index]
         return self._choice(t, label, key, default, controls.choice(values, labels), labels, help, rest)
 

@@ -4,7 +4,7 @@ from . import charts, formats, frames, pictures, tables, values
 from .errors import Teach
 from .nodes import Element
 
-_AGG_KEYWORDS = ("agg", "stack", "horizontal", "bins", "sort", "log", "title", "x_label", "y_label", "format",
+AGG_KEYWORDS = ("agg", "stack", "horizontal", "bins", "sort", "log", "title", "x_label", "y_label", "format",
                  "height")
 
 
@@ -60,7 +60,7 @@ class DataFunctions:
         return Element(f"chart {node.get('title') or node['kind']!r}")
 
     def _chart(self, kind, data, x, y, color, rest):
-        options = {k: rest[k] for k in _AGG_KEYWORDS if k in rest}
+        options = {k: rest[k] for k in AGG_KEYWORDS if k in rest}
         return self.chart(data, kind, x, y, color, size=rest.get("size"), **options)
 
     def line_chart(self, data=None, *, x=None, y=None, color=None, **rest):

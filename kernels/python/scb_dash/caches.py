@@ -16,6 +16,11 @@ class Caches:
     def __init__(self):
         self._entries = {}
 
+    def clear(self, identity=None):
+        """Forgets a function's entries, or all."""
+        for key in [key for key in self._entries if identity is None or key[0] == identity]:
+            del self._entries[key]
+
     def wrap(self, function, copies):
         code = getattr(function, "__code__", None)
         identity = function.__qualname__, None if code is None else _code_key(code)
@@ -34,7 +39,7 @@ class Caches:
             value = self._entries[key]
             return _copy(value) if copies else value
 
-        cached.clear = self._entries.clear
+        cached.clear = lambda: self.clear(identity)
         cached.scb_cached = "data" if copies else "resource"
         return cached
 

@@ -9,7 +9,7 @@ import datetime
 import hashlib
 import math
 
-from . import formats, frames
+from . import frames
 from .errors import Teach
 
 OPTIONS_MAX = 1000
@@ -180,8 +180,7 @@ def number(kind, low, high, step, board, label):
             value = int(round(value))
         kept = min(max(value, low if low is not None else value), high if high is not None else value)
         if kept != value:
-            board.note(f"{label}: value {formats.number(value)} is outside "
-                       f"{_end(low)}–{_end(high)}; using {formats.number(kept)}.")
+            board.note(f"{label}: value {value:.12g} is outside {_end(low)}–{_end(high)}; using {kept:.12g}.")
         return kind(kept)
 
     def read(raw):

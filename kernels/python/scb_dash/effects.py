@@ -31,7 +31,10 @@ CHANGING_FUNCTIONS = frozenset(
     put place putmask copyto fill_diagonal setattr delattr next setitem delitem iadd isub imul
     iconcat itruediv put_along_axis at exec eval nan_to_num readinto""".split()
 )
-_QUERIES = frozenset("query eval sql execute read_sql read_sql_query sqldf where filter".split())
+_QUERIES = frozenset(
+    """query eval sql execute read_sql read_sql_query sqldf where filter
+    system getoutput run_line_magic run_cell_magic""".split()  # of IPython
+)
 _OPAQUE = frozenset("exec eval globals locals vars __import__ compile".split())
 _READ_FILES = re.compile(r"^(read_\w+|load|loadtxt|genfromtxt|fromfile|imread|open|listdir|glob|"
                          r"rglob|iterdir|exists|stat|getsize|walk|scandir|is_file|read_text|"

@@ -125,7 +125,7 @@ class Engine(Copies, Running):
         """Runs a script; of an edited one only what has changed, and what depends on that."""
         started = time.perf_counter()
         try:
-            script = units.Script(source, f"<dashboard {self.board.id}>")
+            script = self._script(source)
         except (SyntaxError, ValueError) as error:
             if self.script is None:
                 self.script = units.Script("", f"<dashboard {self.board.id}>")
@@ -140,6 +140,17 @@ class Engine(Copies, Running):
         finally:
             self.board.service.leave()
         return self._settle(init, start, steps, started)
+
+    def _script(self, source):
+        """What is not plain Python may be IPython's: %magic, !command."""
+        filename = f"<dashboard {self.board.id}>"
+        try:
+            return units.Script(source, filename)
+        except SyntaxError:
+            plain = self.kernel.plain_python(source)
+            if plain is None or plain == source:
+                raise
+            return units.Script(plain, filename)
 
     def _align(self, script):
         """Units of the old script keep their uid and record where their text is the same."""

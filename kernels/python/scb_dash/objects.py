@@ -66,7 +66,7 @@ def _kind_of_type(kind):
         return _pandas_kind(kind)
     if top in ("matplotlib", "seaborn", "mpl_toolkits"):
         return DRAWING
-    if top in ("scb_dash", "pathlib", "zoneinfo"):
+    if top in ("scb_dash", "scb_kernel", "IPython", "pathlib", "zoneinfo"):
         return ATOM
     if hasattr(kind, "__members__") or kind.__name__ in ("frozenset", "ZoneInfo"):
         return ATOM

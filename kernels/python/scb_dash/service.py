@@ -1,6 +1,7 @@
 """Requests from the broker, and what answers them (docs/dashboard.md, "Requests")."""
 
 import _thread
+import builtins
 import json
 import os
 import re
@@ -40,9 +41,15 @@ class Service:
         self.running = one
         self._streamlit = sys.modules.get("streamlit")
         sys.modules["scb"] = sys.modules["streamlit"] = self.module
+        self._display = getattr(builtins, "display", None)
+        builtins.display = self.module.display
 
     def leave(self):
         self.running = None
+        if self._display is None:
+            del builtins.display
+        else:
+            builtins.display = self._display
         if self._streamlit is None:
             sys.modules.pop("streamlit", None)
         else:

@@ -227,6 +227,11 @@ class Kernel:
         with self.interrupts:
             return self.channel.frame_waits(wire.DATA)
 
+    def plain_python(self, source):
+        """The Python that IPython makes of a text; None where the sandbox has no IPython."""
+        shell = self._load_ipython()
+        return None if shell is None else shell.transform_cell(source)
+
     def _in_ipython(self, source):
         """Runs it in IPython; False where there is none."""
         if not self._has_ipython or self._load_ipython() is None:
