@@ -225,6 +225,14 @@ strangelib.touch(df, k)
 strangelib.touch(df, j)
 st.metric("a", int(df.a.sum()))
 """,
+    "attributes of a module": """
+import os, strangelib
+setattr(strangelib, "one", k)
+strangelib.two = [0]
+strangelib.two.append(j)
+os.environ.update(SCB_REPLAY=str(k))
+st.metric("1", strangelib.one); st.metric("2", str(strangelib.two)); st.metric("e", os.environ["SCB_REPLAY"])
+""",
     "settings of a module": """
 pd.set_option("display.precision", 2 + k % 3)
 text = str(pd.Series([1.23456789]))

@@ -232,6 +232,10 @@ class _Visitor(ast.NodeVisitor):
             e.writes_files |= is_method and bool(_WRITE_FILES.match(name)) and _to_a_file(name, node)
         if name in _SETTERS and path is not None:
             e.sets_modules.add(path[0])
+        if path is not None and len(path) > 2 and name in MUTATING:  # os.environ.update()
+            e.sets_modules.add(path[0])
+        if name in ("setattr", "delattr") and node.args and (of := dotted(node.args[0])) is not None:
+            e.sets_modules.add(of[0])
         if path is not None and "rcParams" in path:
             e.sets_modules.add(path[0])
         if name in ("figure", "subplots", "subplot_mosaic") and path is not None and not any(

@@ -125,6 +125,7 @@ class Plan:
             if new:
                 self._older(i, new)
             self._files(i)
+            self._modules(i)
 
     def _reached(self, i):
         record = self.records[i]
@@ -141,6 +142,16 @@ class Plan:
                 if self.records[j] is not None and self.records[j].writes_files and j not in self.dirty:
                     self.dirty.add(j)
                     self.forced.add(j)
+
+    def _modules(self, i):
+        """What it knows of a module is set from i on: those before it set theirs again."""
+        record = self.records[i]
+        set_by = self.engine.modules_set_by
+        if record is None or not record.modules or not any(u.effects.sets_modules for u in self.units):
+            return
+        later = set().union(*(set_by(u) for u in self.units[i:])) & record.modules
+        if later:
+            self._force(j for j in range(i) if j not in self.dirty and later & set_by(self.units[j]))
 
     def _older(self, i, new):
         """Unit i needs these objects as they were before it."""
