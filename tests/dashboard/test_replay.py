@@ -4,10 +4,12 @@ with a rule turned off, which must be caught. Prints TAP."""
 import os
 import random
 import unittest
+import unittest.mock
 
 import fuzz
 import oracle
 import tap
+from scb_dash import copies
 from scb_dash.plan import Switches
 
 HEAD = "import pandas as pd, numpy as np\nimport streamlit as st\nk = st.slider('k', 0, 9, 3)\nj = st.slider('j', 0, 9, 4)\n"
@@ -376,6 +378,30 @@ st.metric('s', float(df.b.sum()))
             self.assertEqual(sum((x + k) * j for x in range(1000)), board.metric("s"))
         held = sum(len(held) for held in board.engine.snapshots.values())
         self.assertLess(len(board.engine._copies) + held, 10)
+
+
+    def test_of_too_many_copies_those_stay_that_save_most(self):
+        code = HEAD + """
+import time
+def make(n, seconds):
+    time.sleep(seconds)
+    return pd.DataFrame({'a': np.arange(float(n))})
+dear = make(1000, 0.05)
+cheap = make(1000, 0)
+cheap['a'] += k
+dear['a'] += k
+st.metric('m', float(cheap.a.sum() + dear.a.sum()))
+"""
+        with unittest.mock.patch.object(copies, "SNAPSHOTS_MAX", 12_000):
+            board = oracle.Board(code)
+            self.assertEqual(["dear"], [s.name for held in board.engine.snapshots.values() for s in held])
+            for k in (5, 2):
+                board.set(k=k)
+                oracle.check(board, oracle.base_namespace())
+                self.assertFalse([line for line in board.board.ran if "dear = make" in line])
+            board = oracle.Board("import streamlit as st\nk = st.slider('k', 0, 9, 3)\ndf['a'] += k\nst.metric('m', 1)",
+                                 "import pandas as pd\ndf = pd.DataFrame({'a': range(9000)})")
+            self.assertIn("too large for a copy", board.tree["notes"][0])
 
 
 class Random(unittest.TestCase):

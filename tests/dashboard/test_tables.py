@@ -155,6 +155,13 @@ class Selection(unittest.TestCase):
                     self.assertEqual(list(rows), list(want[a : a + 50]), (name, descending, a))
                     self.assertEqual(n, len(self.frame))
 
+    def test_what_is_kept_of_columns_is_bounded(self):
+        frame = pd.DataFrame({f"t{i}": list("abc") * 4 for i in range(30)})
+        one = view.View(frame)
+        for at in range(30):
+            one.page(0, 5, [(at, False)], [(at, "contains", "b")])
+        self.assertLessEqual((len(one._keys), len(one._texts), len(one._masks)), (view.KEYS, view.KEYS, view.MASKS))
+
     def test_two_keys(self):
         want = self.frame.sort_values(["i", "f"], ascending=[False, True], kind="stable").index
         rows, _ = self.view.page(120_000, 120_040, [(1, True), (0, False)])

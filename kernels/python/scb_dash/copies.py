@@ -3,6 +3,7 @@ should be (docs/dashboard.md, "What runs again")."""
 
 import copy
 import itertools
+import math
 import sys
 
 from . import frames, objects
@@ -161,7 +162,9 @@ class Copies:
 
     def _snapshot(self, unit, print_, sure, now):
         """Keeps what is about to be changed, where a copy is cheaper than making it again. Those that were
-        taken when the unit ran last are of what was then."""
+        taken when the unit ran last are of what was then. Returns the names of what cannot be made again
+        and is not kept."""
+        lost = []
         for held in self.snapshots.values():
             held[:] = [s for s in held if s.uid != unit.uid]
         for value in sure:
@@ -180,15 +183,33 @@ class Copies:
                 from_base = True
             if not from_base and (token in self._unsafe or self._has_alias(name, value)):
                 continue
-            size = 64 if _is_generator(value) else objects.size_of(value)
-            if not from_base and size / COPY_SPEED > self._cost_of(name, token):
+            size = 64 if _is_generator(value) else max(1, objects.size_of(value))
+            cost = math.inf if from_base else self._cost_of(name, token)
+            if size / COPY_SPEED > cost:
                 continue
-            held = self.snapshots.setdefault(token, [])
-            if self._snapshot_bytes() + size <= SNAPSHOTS_MAX:
-                held.append(Snapshot(unit.uid, name, _copy_of(value), size, value))
+            if self._make_room(size, cost / size):
+                snapshot = Snapshot(unit.uid, name, _copy_of(value), size, value, cost / size)
+                self.snapshots.setdefault(token, []).append(snapshot)
+            elif from_base:
+                lost.append(name)
+        return lost
 
-    def _snapshot_bytes(self):
-        return sum(s.size for held in self.snapshots.values() for s in held)
+    def _make_room(self, size, worth):
+        """Copies that save less time a byte go first; what they were taken of is made again."""
+        every = [(s.worth, token, s) for token, held in self.snapshots.items() for s in held]
+        free = SNAPSHOTS_MAX - sum(s.size for _, _, s in every)
+        every.sort(key=lambda one: one[0])
+        gone = []
+        for other, token, snapshot in every:
+            if free >= size or other >= worth:
+                break
+            gone.append((token, snapshot))
+            free += snapshot.size
+        if free < size:
+            return False
+        for token, snapshot in gone:
+            self.snapshots[token].remove(snapshot)
+        return True
 
     def _has_alias(self, name, value):
         """Does any other name, now or in a version that is kept, hold it or its memory?"""

@@ -29,7 +29,8 @@ class Record:
 class Snapshot:
     """A copy of an object as it was before a unit changed it."""
 
-    def __init__(self, uid, name, copy, size, original):
+    def __init__(self, uid, name, copy, size, original, worth):
         self.uid, self.name, self.copy, self.size = uid, name, copy, size
+        self.worth = worth  # seconds that it saves a byte
         self.original = original  # whose id is the token: no other object may get it
         self.memory = objects.memory_of(original)  # nothing else that was bound before lies in it

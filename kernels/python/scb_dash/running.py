@@ -37,13 +37,16 @@ class Running:
         segment = self._segment(i, unit, print_)
         self._check_old(i, plan, print_, segment, readers, fresh)
         sure, deep = print_.judge() if Switches.mutations else ([], False)
-        self._snapshot(unit, print_, sure, now)
+        lost = self._snapshot(unit, print_, sure, now)
         look = objects.Look(print_.reach.objects, deep and Switches.verify)
         board.state._values = dict(state)
         watch = board.state._begin()
         chance.restore(drawn)
         before = dict(namespace)
         shown = board.begin(unit.uid, self._inside(unit))
+        for name in lost:
+            board.note(f"{name} was made outside this code, which changes it in place, and is too large for a copy "
+                       f"to be kept: each run changes it once more. Begin with {name} = {name}.copy().")
         record = Record(shown)
         failed = None
         self._inner = None

@@ -11,6 +11,7 @@ SMALL = 200_000  # rows up to which an order is simply computed, and kept
 SAMPLE = 65_536
 PIECE = 1 << 17
 MASKS = 8  # predicates whose masks are kept
+KEYS = 8  # columns of which is kept how they sort, and what their texts are
 OPS = {"=": "eq", "==": "eq", "≠": "ne", "!=": "ne", "<": "lt", "≤": "le", "<=": "le", ">": "gt",
        "≥": "ge", ">=": "ge"}
 
@@ -203,6 +204,7 @@ class View:
     def _uniques(self, at):
         """(codes, lower-case texts of the distinct values) of a column of text."""
         if at not in self._texts:
+            _drop_oldest(self._texts)
             pd = chart_data.pandas()
             series = self.frame.iloc[:, at]
             if str(series.dtype) == "category":
@@ -237,6 +239,7 @@ class View:
 
     def key(self, at):
         if at not in self._keys:
+            _drop_oldest(self._keys)
             self._keys[at] = Key(self.np, self.frame.iloc[:, at])
         return self._keys[at]
 
@@ -361,6 +364,11 @@ def _sorted_values(np, values, descending):
     if len(values) > 4096 and values.min() == values.max():
         return np.arange(len(values))
     return stable_order(np, values, descending)
+
+
+def _drop_oldest(kept):
+    while len(kept) >= KEYS:
+        del kept[next(iter(kept))]
 
 
 def _hashable(value):
