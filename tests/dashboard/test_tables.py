@@ -318,6 +318,24 @@ class Pieces(unittest.TestCase):
             patch, _ = wire.difference(wire.flatten(old), new)
             self.assertEqual(wire.apply(json.loads(json.dumps(old)), json.loads(json.dumps(patch))), new)
 
+    def test_the_last_of_several_patches_from_one_tree_fits_all_between(self):
+        def md(key, text):
+            return {"id": key, "t": "md", "text": text}
+
+        def box(key, *of):
+            return {"id": key, "t": "box", "of": list(of)}
+
+        old = [md("a", "1"), md("b", "1"), box("c", md("d", "1"))]
+        steps = ([box("g", md("a", "2"), box("c", md("d", "2"))), md("b", "1")], old,
+                 [box("c"), md("d", "3")], [box("g", box("h", md("a", "1"))), md("b", "2")], old)
+        named, trees = wire.Named(), [old]
+        for after in steps:
+            patch, _ = wire.difference(wire.flatten(old), after, named)
+            named.add(patch)
+            for before in trees:
+                self.assertEqual(wire.apply(json.loads(json.dumps(before)), json.loads(json.dumps(patch))), after)
+            trees.append(after)
+
     def test_types(self):
         self.assertEqual(chart_data.kind_of(pd.Series([1, 2])), "num")
         self.assertEqual(chart_data.kind_of(pd.Series(["1"])), "cat")

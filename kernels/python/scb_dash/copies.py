@@ -211,6 +211,12 @@ class Copies:
             self.snapshots[token].remove(snapshot)
         return True
 
+    def _drop_copies(self, i, ids):
+        """A run ends before unit i: copies of what it has changed that were taken there are older."""
+        for token, held in self.snapshots.items():
+            if token in ids:
+                held[:] = [s for s in held if (at := self._index.get(s.uid)) is not None and at < i]
+
     def _has_alias(self, name, value):
         """Does any other name, now or in a version that is kept, hold it or its memory?"""
         if self._in_memory(objects.memory_of(value)) - {self.token(value)}:

@@ -438,6 +438,7 @@ class Engine(Copies, Running):
             record = self.records.get(unit.uid)
             if record is None or record.foot & names or meets(record.ids, ids):
                 self.pending.add(unit.uid)
+        self._drop_copies(i, ids)
 
     def _say_failed(self, unit, error, shown):
         filename = self.script.filename

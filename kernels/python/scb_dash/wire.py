@@ -113,7 +113,11 @@ class Named:
         self.set, self.order, self.gone = set(), set(), set()
 
     def add(self, patch):
-        self.set.update(patch["set"])
+        for key, node in patch["set"].items():
+            whole = node["t"] in HOLDERS and "of" in node  # and so is what is in it
+            inside = by_id([node]) if whole else {key: node}
+            self.set.update(inside)
+            self.order.update(k for k, n in inside.items() if whole and n["t"] in HOLDERS)
         self.order.update(patch.get("order", ()))
         self.gone.update(patch.get("del", ()))
 
