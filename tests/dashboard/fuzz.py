@@ -1,6 +1,9 @@
 """Random programs and events: after each event the dashboard must show what a fresh run shows.
 
     fuzz.py [PROGRAMS [SEED]]     SCB_FUZZ_EVENTS: events a program (5)
+
+Of every fourth program statements fail, and events give way to newer ones: then what the next event
+that comes to its end shows is compared.
 """
 
 import os
@@ -77,6 +80,8 @@ TEMPLATES = (
     "{s} = 5 if {k} < 10 else 6\n", "w = min({k}, 0)\n{l}.append(w)", "{f} = df.query('a > @{s} - @k0')", "for {s} in range(3):\n    pass",
     "strangelib.touch({f}, {k})", "strangelib.hide({l}, {k})", "del {l}[:1]", "with_k = {k}\nglobals_read = with_k + {s}", "try:\n    {s} = {l}[{k}]\nexcept IndexError:\n    {s} = -1",
 )
+FAILING = ("{s} = 7 // ({k} - 2)", "{l}.append(7 // ({k} - 1))", "{f}['a'] += 5 // ({k} - 3)", "{s} = {l}[{k}]")
+GIVES_WAY = 0.04  # before a statement
 SHOW = (
     "st.metric('l{i}', str({l}))", "st.metric('s{i}', {s})", "st.metric('f{i}', str({f}.to_dict('list')))",
     "st.metric('d{i}', str(d))", "st.metric('a{i}', str(arr.tolist()))", "st.metric('o{i}', str((o.v, o.items, C.count)))",
@@ -89,10 +94,10 @@ def fill(template, choose, i=0):
         l2=choose.choice(LISTS), f=choose.choice(FRAMES), i=i)
 
 
-def program(choose):
+def program(choose, templates=TEMPLATES):
     lines = ["df2 = df.copy()"]
     for i in range(choose.randint(8, 20)):
-        lines.append(fill(choose.choice(TEMPLATES), choose))
+        lines.append(fill(choose.choice(templates), choose))
         if choose.random() < 0.4:
             lines.append(fill(choose.choice(SHOW), choose, i))
     lines += [fill(show, choose, 100 + i) for i, show in enumerate(SHOW)]
@@ -112,27 +117,29 @@ def _other():
     return _others[0]
 
 
-def one(seed, events=5):
+def one(seed, events=5, partial=False):
     """Runs a program through some events. Returns (units run, units there were); Wrong where it differs."""
-    choose = random.Random(seed)
-    code = program(choose)
+    choose, way = random.Random(seed), random.Random(seed)
+    code = program(choose, TEMPLATES + FAILING if partial else TEMPLATES)
     state = random.getstate()
     log = []
     board = None
     try:
         random.seed(99)
         board = oracle.Board(code)
+        if partial:
+            board.kernel.newer_waits = lambda: way.random() < GIVES_WAY
         ran = total = 0
         moments = []
         for _ in range(events):
-            if board.tree["status"] == "error":
+            if not board.engine.controls_alive() or (board.tree["status"] == "error" and not partial):
                 break
             values = {k: choose.randint(0, 5) for k in choose.sample(KS, choose.randint(1, 2))}
             log.append(values)
             before = board.engine.runs
             board.set(**values)
             if board.tree["status"] == "error":
-                break
+                continue
             moments.append(oracle.Moment(board, oracle.base_namespace()))
             ran += board.engine.runs - before
             total += len(board.engine.script.units)
@@ -155,7 +162,7 @@ def main():
     wrong = ran = total = fresh = 0
     for seed in range(first, first + programs):
         try:
-            r, t, f = one(seed, events)
+            r, t, f = one(seed, events, seed % 4 == 0)
             ran, total, fresh = ran + r, total + t, fresh + f
         except Wrong as error:
             wrong += 1

@@ -409,6 +409,10 @@ class Random(unittest.TestCase):
         for seed in range(5000, 5000 + int(os.environ.get("SCB_FUZZ_PROGRAMS", "12"))):
             fuzz.one(seed, 3)
 
+    def test_programs_that_fail_and_give_way(self):
+        for seed in range(6000, 6000 + int(os.environ.get("SCB_FUZZ_PROGRAMS", "12"))):
+            fuzz.one(seed, 6, True)
+
 
 class Mutants(unittest.TestCase):
     """An engine without one of its rules shows something wrong in these programs."""
