@@ -107,6 +107,18 @@ export default {
 			await app.close();
 		}
 	},
+	'controls: each begins where its name does': async (t) => {
+		for (const width of [320, 1280]) {
+			const app = await start(t, 'kinds', { width });
+			await app.frame.waitForSelector('.control');
+			const off = await app.frame.evaluate(() => [...document.querySelectorAll('.control')].flatMap((c) => {
+				const [name, field] = [c.children[0], c.children[1]].map((e) => e.getBoundingClientRect());
+				return c.querySelector('.label:not([aria-hidden])') && (Math.abs(name.left - field.left) > 2 || field.top - name.bottom > 5 || field.top < name.bottom) ? [`${c.className} ${name.left} ${name.bottom} ${field.left} ${field.top}`] : [];
+			}));
+			assert.deepEqual(off, []);
+			await app.close();
+		}
+	},
 	'circles of a scatter stay inside its plot': async (t) => {
 		for (const log of [false, true]) {
 			const app = await shown(t, [{ id: 's', t: 'chart', kind: 'scatter', x: { t: 'num' }, y: { log }, s: [{ n: 'n', x: [1, 500, 1000], v: [1, 30, 1000], r: [20, 4, 30] }] }]);

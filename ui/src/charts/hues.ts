@@ -10,8 +10,10 @@ import { labels } from './model';
 type Family = [name: string, place: number][];
 const COLOURS = 8;
 const MAX_NAMES = 24;
-const MAX_FAMILIES = 40;
-const MAX_FAMILY = 200;
+const MAX_FAMILIES = 20;
+const MAX_FAMILY = 60;
+/** Longer names are not remembered: what is kept has to stay small. */
+const MAX_LENGTH = 100;
 
 /** Of each series, or part of a pie: its name and colour; `dash` where there are more than colours. */
 export function hues(chart: Chart): { n: string; c: string; dash: boolean }[] {
@@ -33,7 +35,7 @@ export function hues(chart: Chart): { n: string; c: string; dash: boolean }[] {
 			const fresh = k === undefined;
 			for (k = 0; all.some(([, p]) => p === k); k++);
 			if (k >= COLOURS) for (k = 0; mine.includes(k) || known.includes(k); k++);
-			if (fresh && n !== 'Other' && all.length < MAX_FAMILY) {
+			if (fresh && n !== 'Other' && n.length <= MAX_LENGTH && all.length < MAX_FAMILY) {
 				all.push([n, k]);
 				store();
 			}
