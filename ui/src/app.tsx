@@ -61,10 +61,8 @@ function Header() {
 			<div class="status">
 				{s.busy ? (
 					<><i class="spin" /><span role="status">{expired ? 'Running again' : 'Updating'}</span>{!expired && <Button class="link" onClick={s.stop}>Cancel</Button>}</>
-				) : expired ? (
-					<><i class="dot off" /><span>Session ended</span></>
-				) : s.stopped ? (
-					<><i class="dot off" /><span>Stopped</span>{!t?.tree.some((n) => n.t === 'error') && <Button class="link" onClick={s.again}>Run again</Button>}</>
+				) : expired || s.stopped ? (
+					<><i class="dot off" /><span>{expired ? 'Session ended' : 'Stopped'}</span>{!expired && !t?.tree.some((n) => n.t === 'error') && <Button class="link" onClick={s.again}>Run again</Button>}</>
 				) : t ? (
 					<span class="live" title={s.ran.length ? `Ran again:\n${s.ran.join('\n')}` : undefined}>
 						<i class={`dot${t.status === 'error' ? ' bad' : ''}`} />{t.status === 'error' ? 'Error' : 'Live'}{typeof t.ms === 'number' && <span class="muted ms"> · {duration(t.ms / 1000)}</span>}

@@ -69,7 +69,7 @@ function watchSize(): void {
 
 context();
 if (window.parent === window) {
-	root.textContent = 'This page is shown by a host of MCP Apps, such as a chat; by itself it has nothing to show.';
+	root.textContent = 'This page is shown by a host of MCP Apps, such as a chat.';
 } else {
 	connect(VERSION, {
 		ping: () => null,

@@ -8,8 +8,8 @@ type Rgb = [number, number, number];
 
 const USED = /^--(color-(background|text|border|ring)-(primary|secondary|tertiary)|font-(sans|mono)|border-radius-(sm|md|lg))$/;
 /** Texts and what they stand on, as style.css calls them, with the host's variables behind them. */
-const BACKGROUNDS = { bg: '--color-background-primary', sub: '--color-background-secondary' };
-const TEXTS = { t1: '--color-text-primary', t2: '--color-text-secondary', t3: '--color-text-tertiary' };
+const BACKGROUNDS = [['bg', 'primary'], ['sub', 'secondary']] as const;
+const TEXTS = [['t1', 'primary'], ['t2', 'secondary'], ['t3', 'tertiary']] as const;
 const MIN_CONTRAST = 4.5;
 
 function luminance(rgb: Rgb): number {
@@ -41,15 +41,12 @@ function read(name: string, theme: string): Rgb | null {
 
 /** Takes back colours of the host until every text can be read. */
 function dropUnreadable(style: CSSStyleDeclaration, theme: string): void {
-	for (const [bg, behind] of Object.entries(BACKGROUNDS)) {
-		for (const [text, above] of Object.entries(TEXTS)) {
+	for (const [bg, one] of BACKGROUNDS) {
+		for (const [text, other] of TEXTS) {
 			const [a, b] = [read(bg, theme), read(text, theme)];
 			if (a && b && contrast(a, b) >= MIN_CONTRAST) continue;
-			if (style.getPropertyValue(behind) || style.getPropertyValue(above)) {
-				style.removeProperty(behind);
-				style.removeProperty(above);
-				return dropUnreadable(style, theme);
-			}
+			// What was taken back was there: then all pairs are looked at again.
+			if (style.removeProperty(`--color-background-${one}`) + style.removeProperty(`--color-text-${other}`)) return dropUnreadable(style, theme);
 		}
 	}
 }
