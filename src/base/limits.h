@@ -73,6 +73,9 @@
 #define LIMIT_HTTP_OUT_QUEUE (8 * MIB)
 /* Connections at once; each costs some 2 KiB when idle, and a descriptor. */
 #define LIMIT_HTTP_CONNECTIONS 16384
+/* Descriptors that are left for links, pipes and files of sandboxes; where the system gives few,
+ * half of them. */
+#define LIMIT_HTTP_OTHERS 4096
 /* Absolute, from the first byte of a head to its last; of a body; of one write of 256 KiB that the
  * peer takes. */
 #define LIMIT_HTTP_HEAD_MS  (10 * 1000)

@@ -31,8 +31,6 @@
 #define TOKEN_MIN      16
 #define TOKEN_MAX      256
 #define TOKEN_FILE_MAX (WEB_TOKENS * (TOKEN_MAX + 80))
-/* Descriptors beside the connections: links, pipes and files of sandboxes. */
-#define OTHER_DESCRIPTORS 4096
 /* Of links to presented files: so that they outlive this process. */
 #define LINK_KEY_FILE "link-key"
 /* Of the page: with the token, as one opens it. */
@@ -443,7 +441,7 @@ char *web_once(const char *state, const char *show, struct err *err)
 /* The usual 1,024 would end long before the connections do. */
 static void want_descriptors(void)
 {
-	const rlim_t want = LIMIT_HTTP_CONNECTIONS + OTHER_DESCRIPTORS;
+	const rlim_t want = LIMIT_HTTP_CONNECTIONS + LIMIT_HTTP_OTHERS;
 	struct rlimit r;
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= want)
 		return;
@@ -476,6 +474,7 @@ int web_open(struct parts *parts, const struct web_settings *w, struct web **ret
 		r = own_token(&tokens, parts->state, err);
 	if (r == 0 && w->token_file)
 		r = file_tokens(&tokens, w->token_file, err);
+	want_descriptors();
 	if (r == 0)
 		r = open_http(web, parts, w, &tokens, err);
 	if (r == 0)
@@ -486,7 +485,6 @@ int web_open(struct parts *parts, const struct web_settings *w, struct web **ret
 		free(web);
 		return r;
 	}
-	want_descriptors();
 	char anyone[32];
 	(void)snprintf(anyone, sizeof(anyone), "uid:%u", geteuid());
 	const char *principals[WEB_TOKENS + 1] = {anyone};

@@ -474,7 +474,7 @@ void http_conn_accept(struct http_server *s)
 	c->parser = http_parser_new(HTTP_KIND_REQUEST, &events, c, LIMIT_HTTP_BODY);
 	s->stats.accepted++;
 	if (uv_accept((uv_stream_t *)&s->listener, (uv_stream_t *)&c->tcp) < 0 || s->closing ||
-		s->n_conns > LIMIT_HTTP_CONNECTIONS || !has_room_for_peer(c)) {
+		s->n_conns > s->max_conns || !has_room_for_peer(c)) {
 		s->stats.refused++;
 		conn_close(c);
 		return;

@@ -20,7 +20,8 @@ struct http_server {
 	struct http_stats stats;
 	struct tls_context *tls; /* NULL: plain */
 	struct peers *peers;
-	size_t bodies; /* bytes of all that are held */
+	size_t bodies;    /* bytes of all that are held */
+	size_t max_conns; /* at once */
 	bool closing;
 	void (*done)(void *user);
 	void *done_user;

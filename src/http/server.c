@@ -2,6 +2,7 @@
 #include "http/server.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -41,6 +42,16 @@ static int address_of(const char *host, uint16_t port, struct sockaddr_storage *
 	return r < 0 ? uv_ip6_addr(host, port, (struct sockaddr_in6 *)ret) : r;
 }
 
+/* Whoever connects, token or not, must not take what sandboxes and files need. */
+static size_t connections_max(void)
+{
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
+		return LIMIT_HTTP_CONNECTIONS;
+	return (size_t)MIN(r.rlim_cur - MIN(r.rlim_cur / 2, (rlim_t)LIMIT_HTTP_OTHERS),
+		(rlim_t)LIMIT_HTTP_CONNECTIONS);
+}
+
 int http_server_new(const struct http_server_config *config, const char *host, uint16_t port,
 	struct http_server **ret, struct err *err)
 {
@@ -54,6 +65,7 @@ int http_server_new(const struct http_server_config *config, const char *host, u
 	s->config = *config;
 	s->tls = config->tls;
 	s->peers = peers_new();
+	s->max_conns = connections_max();
 	list_init(&s->conns);
 	(void)uv_tcp_init(config->loop, &s->listener);
 	s->listener.data = s;

@@ -92,6 +92,26 @@ class Http(unittest.TestCase):
         c.close()
 
 
+class Descriptors(unittest.TestCase):
+    def test_few(self):
+        """where the system gives few descriptors, connections leave enough of them for sandboxes and files"""
+        place = Place()
+        plain = place.command
+        place.command = lambda *arguments: ["prlimit", "--nofile=512:512", *plain(*arguments)]
+        web = Pages(place)
+        place.command = plain
+        held = [socket.create_connection(("127.0.0.1", web.port), 5) for _ in range(600)]
+        client = place.serve()
+        client.initialize()
+        self.assertEqual("exit", client.tool("run_code", code="1").reason)
+        for s in held:
+            s.close()
+        self.assertTrue(until(lambda: web.legacy("tools/list")[0] == 200, 5))
+        client.close()
+        place.scb("sessions", "close", "--all")
+        web.end()
+
+
 class Lines(harness.Case):
     def test_many_values(self):
         """a line of millions of values is refused before they are made; others wait for none of it"""
