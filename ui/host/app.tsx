@@ -143,7 +143,7 @@ function Files() {
 	const fetch = async (f: PresentedFile) => {
 		setTrouble('');
 		try {
-			save(f.name, { link: await broker.link(f.uri) });
+			save(f.name, await broker.link(f.uri));
 		} catch (e) {
 			setTrouble((e as Error).message);
 		}

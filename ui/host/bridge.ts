@@ -1,9 +1,10 @@
-// One App in its two frames, through the official AppBridge. What an App may ask for: its own tool at once;
-// running code anew, and leaving for another site, once the person has agreed. Nothing else is handed on.
+// One App in its two frames, through the official AppBridge. What an App may ask for: its own tool for its own
+// dashboard at once; running code anew, and leaving for another site, once the person has agreed. Nothing else is
+// handed on.
 
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { APP_URI, broker } from './broker';
-import { ask } from './parts';
+import { ask, type Question } from './parts';
 import { save } from './save';
 import { onTheme, theme } from './theme';
 
@@ -35,30 +36,41 @@ const said = (frame: HTMLIFrameElement, method: string) => new Promise<void>((do
 	addEventListener('message', hear);
 });
 
-async function callTool(params: any): Promise<any> {
-	const code = params.arguments?.code;
+/** One question at a time: an App cannot wall the page in. */
+let asking = false;
+async function askOnce(q: Question): Promise<boolean> {
+	if (asking) return false;
+	asking = true;
+	return ask(q).finally(() => (asking = false));
+}
+
+/** own: the dashboards that this App shows, to which one that it made with the person's consent is added. */
+async function callTool(own: Set<unknown>, params: any): Promise<any> {
+	const { code, dashboard } = params.arguments ?? {};
+	if ((params.name === 'dashboard_event' || dashboard !== undefined) && !own.has(dashboard)) throw new Error('That dashboard is not this App’s.');
 	if (params.name === 'data_dashboard') {
-		const agreed = await ask({ title: 'Run this code again?', body: 'The dashboard asks for a new run of its code in a sandbox.', code: typeof code === 'string' ? code : undefined, yes: 'Run' });
+		const agreed = await askOnce({ title: 'Run this code again?', body: 'The dashboard asks for a new run of its code in a sandbox.', code: typeof code === 'string' ? code : undefined, yes: 'Run' });
 		if (!agreed) return { isError: true, content: [{ type: 'text', text: 'Not run: you declined it.' }] };
 	} else if (params.name !== 'dashboard_event') {
 		throw new Error(`The tool ${String(params.name).slice(0, 60)} is not for Apps.`);
 	}
-	return broker.call(params.name, params.arguments ?? {});
+	const r = await broker.call(params.name, params.arguments ?? {});
+	if (params.name === 'data_dashboard') own.add((r as any).structuredContent?.dashboard);
+	return r;
 }
 
 async function openLink({ url }: { url: string }): Promise<any> {
 	const to = URL.canParse(url) ? new URL(url) : null;
 	if (!to || !/^https?:$/.test(to.protocol) || to.origin === location.origin) return { isError: true };
-	if (!await ask({ title: `Leave for ${to.host}?`, body: to.href.slice(0, 500), yes: 'Open' })) return { isError: true };
+	if (!await askOnce({ title: `Leave for ${to.host}?`, body: to.href.slice(0, 500), yes: 'Open' })) return { isError: true };
 	window.open(to.href, '_blank', 'noopener,noreferrer');
 	return {};
 }
 
 async function download({ contents }: { contents: any[] }): Promise<any> {
 	for (const item of contents.slice(0, 10)) {
-		const made = item?.type === 'resource' ? item.resource : null;
-		if (made?.text !== undefined || made?.blob !== undefined) save(String(made.uri ?? 'file').split('/').pop()!, made);
-		else if (item?.type === 'resource_link' && String(item.uri).startsWith('resource:')) save(String(item.name ?? 'file'), { link: await broker.link(String(item.uri)) });
+		// What was presented, and no bytes that the App made up.
+		if (item?.type === 'resource_link' && String(item.uri).startsWith('resource:')) save(String(item.name ?? 'file'), await broker.link(String(item.uri)));
 		else return { isError: true };
 	}
 	return {};
@@ -88,7 +100,8 @@ export async function openApp(place: HTMLElement, id: string, wishes: Wishes): P
 		wishes.full(on);
 		bridge.setHostContext(context());
 	};
-	bridge.oncalltool = callTool;
+	const own = new Set<unknown>([id]);
+	bridge.oncalltool = (p) => callTool(own, p);
 	bridge.onreadresource = async (p) => {
 		if (p.uri !== APP_URI) throw new Error('That is not for Apps.');
 		return broker.readResource(p.uri);
