@@ -27,7 +27,8 @@
 #define PIDS_RESERVE  16
 /* Of gVisor's own kernel, which is in the container's group with all that it keeps for code: 45
  * threads and 14 MiB at rest, 5 to 6 threads and 0.4 MiB more for each process (measured, release
- * 20221219 with ptrace). Where these do not suffice it ends, and all with it. */
+ * 20221219 with ptrace). Where these do not suffice it ends, and all with it: so a storm of
+ * processes that come and go can end it (8000 threads after 15 s of one of 256). */
 #define GVISOR_MEMORY    (96 * MIB)
 #define GVISOR_PIDS      256
 #define GVISOR_PIDS_EACH 8

@@ -12,6 +12,8 @@
 #include "provider/docker_engine.h"
 #include "provider/docker_pipe.h"
 
+/* How a program in Go ends that cannot go on; of the agent it comes with words. */
+#define GVISOR_FAILED 2
 /* Between two questions to an engine that is away while the link goes on. */
 #define AWAY_RETRY_MS 1000
 
@@ -32,6 +34,7 @@ static void explain(struct docker_box *b, json_t *state, struct err *why)
 {
 	json_int_t code = json_integer_value(json_object_get(state, "ExitCode"));
 	const char *error = json_string_value(json_object_get(state, "Error"));
+	bool gvisor = strcmp(b->base.caps.isolation_level, "container+gvisor") == 0;
 	char text[201];
 	(void)snprintf(text, sizeof(text), "%s", error && *error ? error : "");
 	if (!text[0] && b->said.len)
@@ -47,10 +50,13 @@ static void explain(struct docker_box *b, json_t *state, struct err *why)
 		(void)err_set(why, ERR_SANDBOX_LOST, ECHILD,
 			"the sandbox's container was killed (status %d), and the engine does not "
 			"say by whom; so it ends%s when the memory does not suffice",
-			(int)code,
-			strcmp(b->base.caps.isolation_level, "container+gvisor") == 0
-				? " with gVisor, as a whole,"
-				: "");
+			(int)code, gvisor ? " with gVisor, as a whole," : "");
+	else if (gvisor && code == GVISOR_FAILED && !text[0] && !b->engine_was_away)
+		(void)err_set(why, ERR_SANDBOX_LOST, ECHILD,
+			"gVisor's own kernel has failed (status %d), and the sandbox with it as a "
+			"whole; so it ends where it gets no more threads: too many processes come "
+			"and go at once",
+			(int)code);
 	else
 		(void)err_set(why, ERR_SANDBOX_LOST, ECHILD,
 			"the sandbox's container ended with status %d%s%s%s", (int)code,
