@@ -19,7 +19,7 @@ def install():
 
     def replay(self, one, event, cause):
         plain(self, one, event, cause)
-        if one.error is None:
+        if one.error is None and cause.clicked is None:  # a whole run knows of no click
             log.append(_compare(self, one))
 
     service.Service._replay = replay
