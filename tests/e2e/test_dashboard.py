@@ -136,7 +136,7 @@ class Dashboard(unittest.TestCase):
 
     def test_what_is_ready_is_shown_while_the_rest_runs(self):
         """a poll has the fast part before the slow one ends, and the end has all, also for who saw nothing between"""
-        self.show(PARTS_CODE)
+        self.show(PARTS_CODE, verified=False)  # which waits for a file in its folder
         tree = self.event("open")
         rev, seq = tree["rev"], self.seq + 1
         patch = self.event("set", values={"Count": 40}, rev=rev)
