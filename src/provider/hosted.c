@@ -27,6 +27,8 @@
 /* A process that was killed is gone within milliseconds; a stuck one is asked again and then
  * reported. 1 + 2 + 4 … ms, 100 ms each later on: about 10 s. */
 #define END_TRIES 105
+/* So often a bubblewrap that was stopped is looked at for a child, some milliseconds in all. */
+#define LOOKS 5
 
 static void proceed(struct hosted *h);
 
@@ -62,15 +64,8 @@ static void on_stderr(uv_poll_t *p, int status, int events)
 
 /* ---- --info-fd: {"child-pid": N, …}, written before the sandbox's own code runs ---- */
 
-static void learn_init(struct hosted *h)
+static void take_init(struct hosted *h, pid_t pid)
 {
-	static const char key[] = "\"child-pid\":";
-	if (buf_append(&h->info, "", 1) < 0)
-		return;
-	const char *at = strstr((const char *)h->info.data, key);
-	int pid = 0;
-	if (!at || sscanf(at + strlen(key), "%d", &pid) != 1 || pid <= 1)
-		return;
 	struct process p;
 	int fd = process_open(pid, 0);
 	/* The number could have been reused; the pidfd and then the parent say it was not. */
@@ -83,6 +78,17 @@ static void learn_init(struct hosted *h)
 	int r = record_add_process(&h->record, "init", pid);
 	if (r < 0)
 		log_warning("the record of sandbox %s is not complete: %s", h->id, strerror(-r));
+}
+
+static void learn_init(struct hosted *h)
+{
+	static const char key[] = "\"child-pid\":";
+	if (buf_append(&h->info, "", 1) < 0)
+		return;
+	const char *at = strstr((const char *)h->info.data, key);
+	int pid = 0;
+	if (at && sscanf(at + strlen(key), "%d", &pid) == 1 && pid > 1)
+		take_init(h, pid);
 }
 
 static void on_info(uv_poll_t *p, int status, int events)
@@ -260,13 +266,32 @@ static void again_later(struct hosted *h)
 	(void)uv_timer_start(&h->timer, on_timer, ms, 0);
 }
 
+/* Of one that an earlier broker began, or whose bubblewrap has not spoken: killed with its child
+ * not yet known, or not yet there, it would leave that child behind. Stopped it makes none any
+ * more. True: it may still have one. */
+static bool look_for_init(struct hosted *h)
+{
+	if (!h->wrapped || h->init_pidfd >= 0 || h->looks++ >= LOOKS)
+		return false;
+	(void)process_signal(h->pidfd, SIGSTOP);
+	pid_t child = process_child(h->pid);
+	if (child)
+		take_init(h, child);
+	if (h->init_pidfd >= 0)
+		(void)process_signal(h->pidfd, SIGCONT);
+	return h->init_pidfd < 0;
+}
+
 static void kill_first(struct hosted *h)
 {
+	bool groups = h->groups.kill_path;
+	bool will_say = h->info_fd >= 0 && !h->info_read && h->tries < 10;
+	if (!groups && !will_say && look_for_init(h))
+		return;
 	if (h->init_pidfd >= 0 && h->tries < 10) {
 		/* Its death ends the PID namespace; bubblewrap, its parent, reaps it and ends. */
 		(void)process_signal(h->init_pidfd, SIGKILL);
-	} else if (h->info_fd >= 0 && !h->info_read && h->tries < 10 &&
-		   cgroup_box_kill(&h->groups) == -ENOSYS) {
+	} else if (will_say && !groups) {
 		/* bubblewrap is about to say who its child is. */
 	} else {
 		(void)cgroup_box_kill(&h->groups);
@@ -443,6 +468,7 @@ static int start_noted(struct hosted *h, struct launch *l, struct err *err)
 int hosted_start(struct hosted *h, struct launch *l, int info_fd, struct err *err)
 {
 	h->info_fd = info_fd;
+	h->wrapped = info_fd >= 0;
 	int r = start_noted(h, l, err);
 	if (r < 0) {
 		hosted_abort(h);

@@ -38,6 +38,7 @@ struct hosted {
 
 	pid_t pid; /* bubblewrap, or the agent itself */
 	int pidfd;
+	bool wrapped; /* it is bubblewrap */
 	pid_t init_pid;
 	int init_pidfd; /* the agent, where bubblewrap stands in between; -1: not known (yet) */
 	int stderr_fd, info_fd; /* the reading ends */
@@ -57,7 +58,7 @@ struct hosted {
 	void (*end_tree)(struct hosted *h);
 	bool started, exited, destroying, finishing;
 	int exit_status; /* as from waitpid; EXIT_UNKNOWN */
-	unsigned tries;
+	unsigned tries, looks;
 	unsigned handles; /* open uv handles */
 	void (*done)(void *user, const char *leftovers);
 	void *done_user;

@@ -45,7 +45,8 @@ static int open_processes(struct hosted *h, const struct record_facts *f)
 	if (f->first.pid)
 		h->pidfd = process_open(f->first.pid, f->first.start);
 	struct record_process init = f->init;
-	if (!init.pid && h->pidfd >= 0 && strcmp(h->base.provider->name, "local") != 0)
+	bool wraps = strcmp(h->base.provider->name, "local") != 0;
+	if (!init.pid && h->pidfd >= 0 && wraps)
 		init.pid = process_child(h->pid);
 	if (init.pid)
 		h->init_pidfd = process_open(init.pid, init.start);
@@ -54,6 +55,8 @@ static int open_processes(struct hosted *h, const struct record_facts *f)
 	if (h->pidfd < 0) {
 		h->pidfd = TAKE_FD(h->init_pidfd);
 		h->pid = init.pid;
+	} else {
+		h->wrapped = wraps;
 	}
 	return h->pidfd < 0 ? -ESRCH : 0;
 }
