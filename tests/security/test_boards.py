@@ -65,7 +65,7 @@ class Boards(attack.Attack):
                          f"        show('tree+json', {LARGE!r}.replace('STATUS', {status!r}) % (i + 2))\n")
             before = self.busy_s()
             self.client.tool("data_dashboard", code="1", session=self.session, wait_s=50)
-            self.assertLess(self.busy_s() - before, 0.13 * SLOW, status)
+            self.assertLess(self.busy_s() - before, (0.5 if harness.SANITIZED else 0.13) * SLOW, status)
             self.tearDown()
 
     def test_never_whole(self):
@@ -92,7 +92,8 @@ class Boards(attack.Attack):
         before = harness.memory(self.client.server())
         for i in range(150):
             self.assertTrue(self.event("set", seq=200 + i, values={f"{n} {'x' * 80}": 1 for n in range(1800)}).is_error)
-        self.assertLess(harness.memory(self.client.server()) - before, 10 << 20)
+        if not harness.SANITIZED:  # which keeps what was freed
+            self.assertLess(harness.memory(self.client.server()) - before, 10 << 20)
 
     def test_held_and_left(self):
         """events that wait when their session ends, or that are cancelled, have an end: for who asks, and on record"""
