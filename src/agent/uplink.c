@@ -431,6 +431,14 @@ static void on_stream_retry(struct timer *t)
 static void on_stream(struct source *s, uint32_t events)
 {
 	struct conn *c = container_of(s, struct conn, source);
+	/* The end of the round flushes for the broker alone; a PROOF may wait for room that what an
+	 * earlier broker did not read takes. */
+	if (events & EPOLLOUT && c->state != CONN_UP)
+		conn_write(c);
+	if (c->broken) {
+		conn_lost(c);
+		return;
+	}
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
 	ssize_t n = read(c->fd, c->in + c->in_len, INPUT_SIZE - c->in_len);

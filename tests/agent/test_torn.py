@@ -76,6 +76,7 @@ class Finding(Client):
     its frames."""
 
     seal = b""
+    reads_after_s = 0  # its CHALLENGE
 
     def __init__(self, way, key, seals=True):
         super().__init__(way, key)
@@ -99,6 +100,7 @@ class Finding(Client):
     def challenge(self, nonce_b=None):
         self.nonce_b = nonce_b = nonce_b or os.urandom(32)
         self.send(frame(FRAME_CHALLENGE, 0, SYNC + nonce_b))
+        time.sleep(self.reads_after_s)
         head = struct.pack(">BBHII", 1, FRAME_PROOF, 0, 0, 64)
         deadline = time.monotonic() + self.patience
         while time.monotonic() < deadline:
@@ -193,17 +195,29 @@ class Stream(Case):
         self.assertEqual(kind, FRAME_PROOF)
         self.assertEqual(payload[32:], c.agent_mac(nonce_b, payload[:32]))
 
-    def test_a_broker_that_does_not_read_loses_its_link_and_the_job_goes_on(self):
+    def unread(self):
+        """What nobody reads fills the stream: of a job, whose id this gives, that goes on."""
         c = self.link()
         c.give_credit = False
         c.start("head -c 30000000 /dev/zero; echo end > ended")
-        job = c.job
-        for n in range(60):  # answers of 256 KiB each, which nobody takes
-            c.open(OP_JOB_READ, tlv(TAG_JOB, job), tlv(TAG_CHANNEL, CHANNEL_STDOUT),
-                   tlv(TAG_OFFSET, 0), tlv(TAG_LENGTH, 1 << 40))
         ended = os.path.join(self.agent.workspace, "ended")
-        self.assertTrue(until(lambda: os.path.exists(ended), 10))
+        for written in (lambda: os.path.exists(ended), lambda: len(c.socket.recv(1 << 20, socket.MSG_PEEK)) > 150_000):
+            for n in range(60):  # answers of 256 KiB each, which nobody takes
+                c.open(OP_JOB_READ, tlv(TAG_JOB, c.job), tlv(TAG_CHANNEL, CHANNEL_STDOUT),
+                       tlv(TAG_OFFSET, 0), tlv(TAG_LENGTH, 1 << 40))
+            self.assertTrue(until(written, 10))
+        return c.job
+
+    def test_a_broker_that_does_not_read_loses_its_link_and_the_job_goes_on(self):
+        job = self.unread()
         c = self.link()
+        self.assertEqual(self.ok(c.wait_job(job, inline=0)).stdout_total, 30_000_000)
+
+    def test_a_proof_waits_for_room(self):
+        job = self.unread()
+        c = Finding(self.agent.stream.dup(), self.agent.key)
+        c.reads_after_s = 0.5
+        c.handshake()
         self.assertEqual(self.ok(c.wait_job(job, inline=0)).stdout_total, 30_000_000)
 
 
