@@ -404,6 +404,40 @@ st.metric('m', float(cheap.a.sum() + dear.a.sum()))
             self.assertIn("too large for a copy", board.tree["notes"][0])
 
 
+class GivesWay(unittest.TestCase):
+    """The newer event may be of the control whose statement the older one did not come through."""
+
+    def test_whole_run(self):
+        board = oracle.Board("import streamlit as st\nk = st.slider('k', 0, 9, 3)\nst.metric('m', k)")
+        answers = iter([False, True])  # between the import and the slider
+        board.kernel.newer_waits = lambda: next(answers, False)
+        with unittest.mock.patch.object(type(board.engine), "_replay", lambda engine, init, start, steps: engine._fresh(steps)):
+            board.set(k=4)
+        self.assertTrue(board.engine.gave_way)
+        board.set(k=5)
+        self.assertEqual(5, board.metric("m"))
+        oracle.check(board, oracle.base_namespace())
+
+    def test_interrupted(self):
+        board = oracle.Board("import streamlit as st\nk = st.slider('k', 0, 9, 3)\nfor i in range(2):\n"
+                             "    if i and k > 5:\n        slow()\n    j = st.slider(f'j{i}', 0, 9, 1)\nst.metric('m', k + j)",
+                             "def slow():\n    pass")
+
+        def slow():
+            board.kernel.newer_waits = lambda: True
+            raise KeyboardInterrupt
+
+        board.kernel.namespace["slow"].__code__ = (lambda: interrupted()).__code__
+        board.kernel.namespace["interrupted"] = slow
+        with self.assertRaises(KeyboardInterrupt):
+            board.set(k=7)
+        self.assertTrue(board.engine.gave_way)
+        board.kernel.newer_waits = lambda: False
+        board.kernel.namespace["interrupted"] = lambda: None
+        board.set(j1=2)
+        self.assertEqual(9, board.metric("m"))
+
+
 class Random(unittest.TestCase):
     def test_programs(self):
         for seed in range(5000, 5000 + int(os.environ.get("SCB_FUZZ_PROGRAMS", "12"))):

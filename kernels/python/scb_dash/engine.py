@@ -353,7 +353,8 @@ class Engine(Copies, Running):
                 ):
                     self._at = i
                     old = record
-                    self._give_way(old)
+                    self._was = old.shown if old is not None else self.former.get(unit.uid)
+                    self._give_way()
                     rewound = plan.restores.get(i, {})
                     steps.before_unit(old.cost if old is not None else 0)
                     new = self._run(i, unit, plan, now, state, drawn, rewound, fresh)
@@ -381,9 +382,12 @@ class Engine(Copies, Running):
             if self._inner is None:
                 raise
             self._wait(plan, self._at, names, ids)
+            gave_way = isinstance(error, Overtaken) or (
+                isinstance(error, KeyboardInterrupt) and self._newer_waits())
+            if gave_way and self._was is not None:
+                self._inner = _stale(self._was)  # the newer event may be of a control in it
             self._say_failed(plan.units[self._at], error, self._inner)
-            if isinstance(error, KeyboardInterrupt):
-                self.gave_way = self._newer_waits()
+            self.gave_way = gave_way
         finally:
             self.board.figures.leave()
             self.board.state._values = state
@@ -424,10 +428,10 @@ class Engine(Copies, Running):
     def _newer_waits(self):
         return self._may_give_way and self.kernel.newer_waits()
 
-    def _give_way(self, record):
+    def _give_way(self):
         """Between units: where a newer event waits this one ends, and that one goes on from here."""
         if self._newer_waits():
-            self._inner = _stale(record.shown) if record is not None else nodes.Shown()
+            self._inner = nodes.Shown()
             raise Overtaken("a newer event came")
 
     def _wait(self, plan, i, names, ids):
@@ -512,6 +516,7 @@ class Engine(Copies, Running):
         self._say_failed(None, error, None)
 
     _inner = None
+    _was = None
 
 
 def _stale(shown):
