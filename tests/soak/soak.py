@@ -2,7 +2,7 @@
 """soak.py [mix|cycles|output|sessions|steps|chance|dashboards|docker]: what only shows after a while or in numbers: memory,
 descriptors, what is left.
 
-  mix     calls of every kind on several sessions at once, for SOAK_MINUTES (2); SOAK_SEED repeats one
+  mix     calls of every kind on several sessions at once, for SOAK_MINUTES (2); SOAK_SEED repeats one, of dashboards too
   cycles  SOAK_CYCLES (1,000) sandboxes made and destroyed, every tenth with a kernel
   output  one job that prints SOAK_GIB (10)
   sessions  SOAK_SESSIONS (1,000) live at once, each with a kernel that has pandas loaded; as root
@@ -16,6 +16,7 @@ descriptors, what is left.
 Exit status 0 where all held. Run by `make soak`.
 """
 import collections
+import concurrent.futures
 import glob
 import os
 import random
@@ -426,13 +427,17 @@ def chance():
 # ---- dashboards: tests/dashboard/fuzz.py ----
 
 def dashboards():
-    program = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "dashboard", "fuzz.py")
-    parts = os.cpu_count() or 1
-    each = -(-int(os.environ.get("SOAK_PROGRAMS", "10000")) // parts)
-    running = [subprocess.Popen(["/usr/bin/python3", "-W", "ignore", program, str(each), str(1 + 1_000_000 * (i + 1))])
-               for i in range(parts)]
-    if any([process.wait() for process in running]):
-        fault("tests/dashboard/fuzz.py")
+    """A process for every 500 programs: what each leaves behind adds up."""
+    program = os.path.join(TESTS, "dashboard", "fuzz.py")
+    last = int(os.environ.get("SOAK_PROGRAMS", "10000"))
+    first = int(os.environ.get("SOAK_SEED", "1000001"))
+
+    def run(at):
+        return subprocess.run(["/usr/bin/python3", "-W", "ignore", program, str(min(500, last - at)), str(first + at)]).returncode
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        if any(pool.map(run, range(0, last, 500))):
+            fault("tests/dashboard/fuzz.py")
 
 
 # ---- a container engine: tests/engines ----
