@@ -1,7 +1,7 @@
 # Everything here does its own set-up; a newcomer needs git and make. The build itself is meson's.
 #
 #   make run         install what is missing, build, run the first example, show a dashboard
-#   make check       build, run every test that this machine can run          (a quarter of an hour)
+#   make check       build, run every test that this machine can run          (some ten minutes)
 #   make check-all   also sanitizers, clang, valgrind, fuzzing, official MCP clients, a virtual machine
 #   make fuzz        each fuzz target for FUZZ_SECONDS (60)
 #   make conformance  MCP's own conformance suite against scb and against its library (from npm)
