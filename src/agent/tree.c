@@ -71,8 +71,9 @@ static bool add_children(pid_t pid)
 	return listed;
 }
 
-/* Parent of a process by the fourth field of its stat; 0 where it has gone. */
-static pid_t parent_of(pid_t pid)
+/* Parent of a process and how many threads it has, by the fields 4 and 20 of its stat. 0 where it
+ * has gone. */
+static pid_t parent_of(pid_t pid, size_t *ret_threads)
 {
 	char path[64], text[512];
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -83,34 +84,49 @@ static pid_t parent_of(pid_t pid)
 	text[n] = '\0';
 	/* The name before it may hold anything, a parenthesis too. */
 	const char *p = strrchr(text, ')');
-	return p && strlen(p) > 4 ? (pid_t)strtol(p + 4, NULL, 10) : 0;
+	if (!p || strlen(p) <= 4)
+		return 0;
+	pid_t parent = (pid_t)strtol(p + 4, NULL, 10);
+	for (int field = 2; p && field < 20; field++)
+		p = strchr(p + 1, ' ');
+	*ret_threads = p ? strtoul(p, NULL, 10) : 1;
+	return parent;
 }
 
-/* Without lists of children: everything whose parent is of the tree. */
-static void add_children_by_parent(pid_t pid)
+/* Without lists of children: everything whose parent is one of these. One reading of /proc for all
+ * of them, since each takes long where there are many processes. */
+static void add_children_by_parent(const pid_t *parents, size_t n_parents)
 {
 	DIR *dir = opendir("/proc");
 	if (!dir)
 		return;
 	for (struct dirent *e; (e = readdir(dir));) {
 		pid_t other = (pid_t)strtol(e->d_name, NULL, 10);
-		if (other > 1 && parent_of(other) == pid)
-			add(other);
+		size_t threads = 0;
+		pid_t parent = other > 1 ? parent_of(other, &threads) : 0;
+		for (size_t i = 0; parent && i < n_parents; i++)
+			if (parents[i] == parent) {
+				found.threads += threads;
+				add(other);
+				break;
+			}
 	}
 	(void)closedir(dir);
 }
 
-static void expand(pid_t pid)
+static bool by_parent;
+
+/* Adds the children of n processes. */
+static void expand(const pid_t *pids, size_t n)
 {
-	static bool by_parent;
-	if (!by_parent) {
-		size_t n = found.n;
-		if (add_children(pid))
-			return;
-		by_parent = true;
-		found.n = n;
-	}
-	add_children_by_parent(pid);
+	size_t found_before = found.n, threads_before = found.threads;
+	for (size_t i = 0; i < n && !by_parent; i++)
+		by_parent = !add_children(pids[i]);
+	if (!by_parent)
+		return;
+	found.n = found_before;
+	found.threads = threads_before;
+	add_children_by_parent(pids, n);
 }
 
 static bool is_found(pid_t pid)
@@ -121,29 +137,35 @@ static bool is_found(pid_t pid)
 	return false;
 }
 
-/* Everything below what was found from there on. */
+/* Everything below what was found from there on, a generation at a time where each costs a reading
+ * of /proc. */
 static void descend(size_t from, int sig)
 {
-	for (size_t i = from; i < found.n; i++) {
-		if (sig)
+	for (size_t end; from < found.n; from = end) {
+		end = by_parent ? found.n : from + 1;
+		for (size_t i = from; sig && i < end; i++)
 			(void)kill(found.pid[i], sig);
-		expand(found.pid[i]);
+		expand(found.pid + from, end - from);
 	}
 }
 
 /* Fills found with every descendant, sending sig to each before its children are looked up. */
 static void collect(tree_keep_fn keep, const struct tree_roots *more, int sig)
 {
+	const pid_t self = getpid();
 	found.n = found.threads = 0;
 	found.keep = keep;
-	expand(getpid());
-	found.threads = 0;
+	expand(&self, 1);
+	if (!by_parent)
+		found.threads = 0; /* one's own */
 	descend(0, sig);
 	for (size_t i = 0; more && i < more->n; i++) {
-		size_t n = found.n;
+		size_t n = found.n, threads = 0;
 		if (is_found(more->pid[i]) || kill(more->pid[i], 0) < 0)
 			continue;
 		add(more->pid[i]);
+		if (by_parent && parent_of(more->pid[i], &threads))
+			found.threads += threads;
 		descend(n, sig);
 	}
 }
