@@ -241,6 +241,23 @@ class Fronts(unittest.TestCase):
         r = again.tool("run_code", language="python", code="x + 1", session=session)
         self.assertEqual("42", r.results[0]["mime"]["text/plain"], str(r))
 
+    def test_waits_asleep(self):
+        """a front keeps a processor busy for a moment of a call at most, and not at all without one"""
+        c = self.serve()
+        c.tool("run_command", command="true")
+
+        def used():
+            with open(f"/proc/{c.proc.pid}/schedstat") as f:
+                return int(f.read().split()[0]) / 1e9
+
+        for what in ("sleep 2", None):
+            before = used()
+            if what:
+                c.tool("run_command", command=what)
+            else:
+                time.sleep(2)
+            self.assertLess(used() - before, 0.02 * harness.SLOW, what)
+
     def test_host_closes_stdin(self):
         """a host that ends: its calls are cancelled, its session lives on"""
         self.host_goes(lambda c: self.assertLess(c.close(), 3))
