@@ -71,6 +71,17 @@ static bool add_children(pid_t pid)
 	return listed;
 }
 
+/* Where the kernel lists no children: every process, by one reading of /proc. Each reading takes
+ * long where there are many processes. */
+static struct {
+	struct {
+		pid_t pid, parent; /* parent 0: already found, or gone */
+		size_t threads;
+	} all[TREE_PASS];
+	size_t n;
+	bool used;
+} table;
+
 /* Parent of a process and how many threads it has, by the fields 4 and 20 of its stat. 0 where it
  * has gone. */
 static pid_t parent_of(pid_t pid, size_t *ret_threads)
@@ -93,40 +104,47 @@ static pid_t parent_of(pid_t pid, size_t *ret_threads)
 	return parent;
 }
 
-/* Without lists of children: everything whose parent is one of these. One reading of /proc for all
- * of them, since each takes long where there are many processes. */
-static void add_children_by_parent(const pid_t *parents, size_t n_parents)
+static void read_table(void)
 {
+	table.n = 0;
 	DIR *dir = opendir("/proc");
 	if (!dir)
 		return;
-	for (struct dirent *e; (e = readdir(dir));) {
-		pid_t other = (pid_t)strtol(e->d_name, NULL, 10);
+	for (struct dirent *e; table.n < TREE_PASS && (e = readdir(dir));) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 		size_t threads = 0;
-		pid_t parent = other > 1 ? parent_of(other, &threads) : 0;
-		for (size_t i = 0; parent && i < n_parents; i++)
-			if (parents[i] == parent) {
-				found.threads += threads;
-				add(other);
-				break;
-			}
+		pid_t parent = pid > 1 ? parent_of(pid, &threads) : 0;
+		if (parent) {
+			table.all[table.n].pid = pid;
+			table.all[table.n].parent = parent;
+			table.all[table.n++].threads = threads;
+		}
 	}
 	(void)closedir(dir);
 }
 
-static bool by_parent;
-
-/* Adds the children of n processes. */
-static void expand(const pid_t *pids, size_t n)
+static void add_children_of_table(pid_t pid)
 {
-	size_t found_before = found.n, threads_before = found.threads;
-	for (size_t i = 0; i < n && !by_parent; i++)
-		by_parent = !add_children(pids[i]);
-	if (!by_parent)
-		return;
-	found.n = found_before;
-	found.threads = threads_before;
-	add_children_by_parent(pids, n);
+	for (size_t i = 0; i < table.n; i++)
+		if (table.all[i].parent == pid) {
+			table.all[i].parent = 0;
+			found.threads += table.all[i].threads;
+			add(table.all[i].pid);
+		}
+}
+
+static void expand(pid_t pid)
+{
+	if (!table.used) {
+		size_t n = found.n;
+		if (add_children(pid))
+			return;
+		table.used = true;
+		found.n = n;
+		found.threads = 0;
+		read_table();
+	}
+	add_children_of_table(pid);
 }
 
 static bool is_found(pid_t pid)
@@ -137,26 +155,26 @@ static bool is_found(pid_t pid)
 	return false;
 }
 
-/* Everything below what was found from there on, a generation at a time where each costs a reading
- * of /proc. */
+/* Everything below what was found from there on. */
 static void descend(size_t from, int sig)
 {
-	for (size_t end; from < found.n; from = end) {
-		end = by_parent ? found.n : from + 1;
-		for (size_t i = from; sig && i < end; i++)
+	for (size_t i = from; i < found.n; i++) {
+		if (sig)
 			(void)kill(found.pid[i], sig);
-		expand(found.pid + from, end - from);
+		expand(found.pid[i]);
 	}
 }
 
-/* Fills found with every descendant, sending sig to each before its children are looked up. */
+/* Fills found with every descendant, sending sig to each before its children are looked up (by a
+ * table: what is born after it was read is of the next pass). */
 static void collect(tree_keep_fn keep, const struct tree_roots *more, int sig)
 {
-	const pid_t self = getpid();
 	found.n = found.threads = 0;
 	found.keep = keep;
-	expand(&self, 1);
-	if (!by_parent)
+	if (table.used)
+		read_table();
+	expand(getpid());
+	if (!table.used)
 		found.threads = 0; /* one's own */
 	descend(0, sig);
 	for (size_t i = 0; more && i < more->n; i++) {
@@ -164,7 +182,7 @@ static void collect(tree_keep_fn keep, const struct tree_roots *more, int sig)
 		if (is_found(more->pid[i]) || kill(more->pid[i], 0) < 0)
 			continue;
 		add(more->pid[i]);
-		if (by_parent && parent_of(more->pid[i], &threads))
+		if (table.used && parent_of(more->pid[i], &threads))
 			found.threads += threads;
 		descend(n, sig);
 	}
