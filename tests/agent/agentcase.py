@@ -18,6 +18,27 @@ if not os.path.exists(PYTHON_KERNEL[1]):
     PYTHON_KERNEL[1] = os.path.join(ROOT, "kernels/python/kernel.py")
 
 
+NOT_DUMPABLE = "root alone is shown this of a process that is not dumpable"
+
+
+def descriptors(pid):
+    """How many it has. Skips the test where that is not shown."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        raise unittest.SkipTest(NOT_DUMPABLE) from None
+
+
+def private_kib(pid):
+    """Memory that it has written to. Skips the test where that is not shown."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            fields = dict(line.split(":", 1) for line in f if ":" in line)
+    except PermissionError:
+        raise unittest.SkipTest(NOT_DUMPABLE) from None
+    return int(fields["Private_Dirty"].split()[0])
+
+
 def alive(marker):
     """Processes whose command line holds the text."""
     found = []

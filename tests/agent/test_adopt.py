@@ -38,15 +38,13 @@ class Ends:
             os.close(fd)
 
 
-def descriptors(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
-
-
 class Adopted(Case):
     def setUp(self):
         super().setUp()
         self.c = self.agent.client()
-        self.before = descriptors(self.agent.process.pid)
+        self.before = None
+        with contextlib.suppress(unittest.SkipTest):  # those that compare it skip
+            self.before = descriptors(self.agent.process.pid)
 
     def spawn(self):
         """The kernel's process, and the ends for the agent."""
@@ -100,8 +98,7 @@ class Adopted(Case):
     def test_the_supervisor_is_small(self):
         process = self.adopted()
         self.ok(self.c.run_cell("1"))
-        fields = dict(line.split(":", 1) for line in open(f"/proc/{process.pid}/smaps_rollup") if ":" in line)
-        self.assertLess(int(fields["Private_Dirty"].split()[0]), 200)
+        self.assertLess(private_kib(process.pid), 200)
 
     def test_its_death_is_measured_and_the_next_start_is_plain(self):
         self.adopted()

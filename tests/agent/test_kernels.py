@@ -129,7 +129,7 @@ class Kernels(Case):
 
     def test_a_kernel_leaves_no_descriptor(self):
         def count():
-            return len(os.listdir(f"/proc/{self.agent.process.pid}/fd"))
+            return descriptors(self.agent.process.pid)
 
         before = count()
         self.kernel()

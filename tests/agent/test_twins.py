@@ -53,12 +53,6 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, head, 0, 0) == 0
 """
 
 
-def private_kib(pid):
-    with open(f"/proc/{pid}/smaps_rollup") as f:
-        fields = dict(line.split(":", 1) for line in f if ":" in line)
-    return int(fields["Private_Dirty"].split()[0])
-
-
 class Twins(Case):
     def setUp(self):
         super().setUp()
@@ -235,18 +229,15 @@ class Twins(Case):
         self.assertTrue(until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids)))
 
     def test_no_descriptor_is_left(self):
-        def count(pid):
-            return len(os.listdir(f"/proc/{pid}/fd"))
-
         self.twin()
         self.stop("k-2")
         kernel = self.kernels()["k"].pid
-        before = count(self.agent.process.pid), count(kernel)
+        before = descriptors(self.agent.process.pid), descriptors(kernel)
         for _ in range(5):
             self.twin()
             self.assertEqual(self.value("len(os.listdir('/proc/self/fd')) - 1", "k-2"), str(before[1]))
             self.stop("k-2")
-        self.assertTrue(until(lambda: (count(self.agent.process.pid), count(kernel)) == before))
+        self.assertTrue(until(lambda: (descriptors(self.agent.process.pid), descriptors(kernel)) == before))
 
     # ---- refusals ----
 

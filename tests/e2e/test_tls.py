@@ -177,10 +177,14 @@ class Tls(unittest.TestCase):
         """a broker without TLS does not load its library"""
         place = Place()
         web = Web(place)
-        for w, there in ((web, False), (self.web, True)):
-            with open(f"/proc/{w.process.pid}/maps") as f:
-                self.assertEqual(there, "libssl" in f.read())
-        web.end()
+        try:
+            for w, there in ((web, False), (self.web, True)):
+                with open(f"/proc/{w.process.pid}/maps") as f:
+                    self.assertEqual(there, "libssl" in f.read())
+        except PermissionError:
+            self.skipTest("root alone is shown this of a process that is not dumpable")
+        finally:
+            web.end()
 
 
 if __name__ == "__main__":
