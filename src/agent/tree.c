@@ -71,13 +71,16 @@ static bool add_children(pid_t pid)
 	return listed;
 }
 
+/* More than a machine has at once; pages of the table that are not used take no memory. */
+#define TABLE_SIZE 32768
+
 /* Where the kernel lists no children: every process, by one reading of /proc. Each reading takes
  * long where there are many processes. */
 static struct {
 	struct {
 		pid_t pid, parent; /* parent 0: already found, or gone */
 		size_t threads;
-	} all[TREE_PASS];
+	} all[TABLE_SIZE];
 	size_t n;
 	bool used;
 } table;
@@ -110,7 +113,7 @@ static void read_table(void)
 	DIR *dir = opendir("/proc");
 	if (!dir)
 		return;
-	for (struct dirent *e; table.n < TREE_PASS && (e = readdir(dir));) {
+	for (struct dirent *e; table.n < TABLE_SIZE && (e = readdir(dir));) {
 		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 		size_t threads = 0;
 		pid_t parent = pid > 1 ? parent_of(pid, &threads) : 0;
