@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Beyond it calloc() may have pages that are zero already. */
+#define CALLOC_SMALL 1024
+
 NORETURN static void out_of_memory(void)
 {
 	static const char msg[] = "scb: out of memory\n";
@@ -23,9 +26,18 @@ void *xmalloc(size_t n)
 
 void *xcalloc(size_t count, size_t size)
 {
-	void *p = calloc(count ? count : 1, size ? size : 1);
-	if (!p)
+	size_t n;
+	if (__builtin_mul_overflow(count, size, &n))
 		out_of_memory();
+	/* glibc's calloc() takes none of the small blocks that free() keeps at hand. */
+	if (n > CALLOC_SMALL) {
+		void *p = calloc(1, n);
+		if (!p)
+			out_of_memory();
+		return p;
+	}
+	void *p = xmalloc(n);
+	memset(p, 0, n);
 	return p;
 }
 
