@@ -132,6 +132,10 @@ static void times(void **state)
 	char text[CLOCK_RFC3339_SIZE];
 	clock_rfc3339(1764445561123456ULL, text);
 	assert_string_equal(text, "2025-11-29T19:46:01.123456Z");
+	clock_rfc3339(0, text);
+	assert_string_equal(text, "1970-01-01T00:00:00.000000Z");
+	clock_rfc3339(UINT64_MAX, text); /* a file's time is what the sandbox says it is */
+	assert_string_equal(text, "9999-12-31T23:59:59.551615Z");
 }
 
 static void every_code_has_its_row(void **state)
