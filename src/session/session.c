@@ -112,13 +112,14 @@ void session_note_job(struct session *s, const char *job)
 		return;
 	/* One's own list: nothing is learned from how long this takes. */
 	for (size_t i = 0; i < s->n_jobs; i++)
-		if (memcmp(s->jobs[i], id, ID_BYTES) == 0)
+		if (s->job_marks[i] == id[0] && memcmp(s->jobs[i], id, ID_BYTES) == 0)
 			return;
 	if (s->n_jobs < LIMIT_JOBS) {
 		s->jobs = xrealloc(s->jobs, (s->n_jobs + 1) * sizeof(*s->jobs));
 		s->n_jobs++;
 	}
 	memcpy(s->jobs[s->next_job], id, sizeof(id));
+	s->job_marks[s->next_job] = id[0];
 	s->next_job = (s->next_job + 1) % LIMIT_JOBS;
 }
 

@@ -87,8 +87,9 @@ struct session {
 	uint64_t born_us, asked_us, renewed_us; /* CLOCK_BOOTTIME */
 	uint64_t check_us;                      /* not idle before */
 	uint64_t lost_us;
-	uint64_t auth_event_us;    /* last EVENT_AUTH_FAILED that was audited; 0: none */
-	uint8_t (*jobs)[ID_BYTES]; /* the last LIMIT_JOBS, a ring once it is full */
+	uint64_t auth_event_us;        /* last EVENT_AUTH_FAILED that was audited; 0: none */
+	uint8_t (*jobs)[ID_BYTES];     /* the last LIMIT_JOBS, a ring once it is full */
+	uint8_t job_marks[LIMIT_JOBS]; /* the first byte of each: to look through */
 	size_t n_jobs, next_job;
 };
 
