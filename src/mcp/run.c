@@ -384,11 +384,13 @@ void run_start(struct call *c, struct exec_request *req)
 	c->keyed = key;
 	session_note_job(c->session, job);
 
-	input_tag(job, tag);
 	req->job = job;
 	req->stdin_data = args_text(c->args, "stdin");
 	req->stdin_len = args_text_len(c->args, "stdin");
-	req->stdin_tag = c->delivery.given || key ? tag : NULL;
+	if (req->stdin_len && (c->delivery.given || key)) {
+		input_tag(job, tag);
+		req->stdin_tag = tag;
+	}
 	req->timeout_us = r->timeout_us;
 	req->wait_us = r->wait_us;
 	c->op = exec_run(session_exec(c->session), req, on_status, c);
