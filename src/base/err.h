@@ -46,8 +46,9 @@ struct err {
 
 /* Fills *e (which may be NULL) and returns a negative errno: -errnum, or -EINVAL where errnum is 0.
  */
-int err_set(struct err *e, enum err_code code, int errnum, const char *fmt, ...) PRINTF_LIKE(4, 5);
+int err_set(struct err *e, enum err_code code, int errnum, const char *fmt, ...)
+	PRINTF_LIKE(4, 5) UNLIKELY_CALL;
 /* Puts context before the text: "context: text". Returns the same value that err_set() did. */
-int err_wrap(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+int err_wrap(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3) UNLIKELY_CALL;
 /* The one table: names and the codes of each outer protocol. Never NULL. */
 const struct err_info *err_info(enum err_code code);

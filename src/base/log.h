@@ -15,7 +15,7 @@ void log_bound_file(const char *path, size_t max);
 /* Is given each line before it is written, to mask in it what must not stand in a log; as long as
  * it was. NULL: nobody is. */
 void log_set_mask(void (*mask)(void *user, char *line, size_t n), void *user);
-void log_msg(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void log_msg(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3) UNLIKELY_CALL;
 
 #define log_error(...)   log_msg(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_msg(LOG_LEVEL_WARNING, __VA_ARGS__)

@@ -8,6 +8,9 @@
 #define MUST_CHECK             __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define NORETURN               __attribute__((noreturn))
+/* Of a function that is called where something has gone wrong: what leads to it stands apart from
+ * the code that runs each time. */
+#define UNLIKELY_CALL __attribute__((cold))
 
 /* Abort the process when memory is gone. For sizes that the program chooses; what input chooses
  * goes through struct buf, which has a maximum. */
@@ -52,4 +55,4 @@ static inline void mem_freep(void *p)
 		if (!(cond))                                                                       \
 			mem_check_failed(#cond, __FILE__, __LINE__);                               \
 	} while (0)
-NORETURN void mem_check_failed(const char *cond, const char *file, int line);
+NORETURN UNLIKELY_CALL void mem_check_failed(const char *cond, const char *file, int line);

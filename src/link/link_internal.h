@@ -66,7 +66,7 @@ struct link_stream {
 void link_lose(struct link *l, enum err_code code, int errnum, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
 /* The same, and nothing that comes in counts any more. */
-void link_broke_protocol(struct link *l, const char *how);
+void link_broke_protocol(struct link *l, const char *how) UNLIKELY_CALL;
 /* One frame whose payload is head and body. Handshake frames go before everything that waits. */
 void link_send_frame(struct link *l, uint8_t type, uint16_t flags, uint32_t stream,
 	const void *head, size_t head_n, const void *body, size_t body_n);

@@ -131,8 +131,9 @@ void call_set_u64(struct call *c, const char *name, uint64_t v);
 
 /* The two ends. Both free the call. */
 void call_finish(struct call *c);
-void call_fail(struct call *c, const struct err *err);
-void call_failf(struct call *c, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void call_fail(struct call *c, const struct err *err) UNLIKELY_CALL;
+void call_failf(struct call *c, enum err_code code, const char *fmt, ...)
+	PRINTF_LIKE(3, 4) UNLIKELY_CALL;
 /* The end with a result of its own (stolen), or with a protocol error (e stays the caller's);
  * detail is for the audit, static text. */
 void call_end_with(struct call *c, json_t *result, const char *detail);

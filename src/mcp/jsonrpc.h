@@ -33,7 +33,8 @@ struct jsonrpc_error {
 };
 void jsonrpc_error_done(struct jsonrpc_error *e);
 /* Fills code and text; id and data stay. */
-void jsonrpc_error_set(struct jsonrpc_error *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void jsonrpc_error_set(struct jsonrpc_error *e, int code, const char *fmt, ...)
+	PRINTF_LIKE(3, 4) UNLIKELY_CALL;
 
 /* p[0..n) is one message. 0, or -EINVAL and *ret_error. Nesting is checked against
  * LIMIT_JSON_DEPTH before the (recursive) parser runs; duplicate keys are refused. */
