@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/id.h"
+#include "base/str.h"
 
 #define ULL(v) ((unsigned long long)(v))
 
@@ -25,7 +26,7 @@ void check_say(struct check *c, const struct check_place *at, bool note, const c
 
 void check_file(struct check *c, const char *name)
 {
-	(void)snprintf(c->file, sizeof(c->file), "%s", name);
+	str_copy(c->file, sizeof(c->file), name);
 	c->line = 0;
 }
 

@@ -189,6 +189,14 @@ void str_make_printable(char *text)
 	*to = '\0';
 }
 
+void str_copy(char *to, size_t size, const char *from)
+{
+	size_t n = from ? strnlen(from, size - 1) : 0;
+	if (n)
+		memcpy(to, from, n);
+	to[n] = '\0';
+}
+
 bool str_starts(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;

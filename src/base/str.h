@@ -26,6 +26,8 @@ int str_to_size(const char *s, uint64_t *ret_bytes) MUST_CHECK;
 /* In place: what a terminal or a reader of lines could take for more than text (controls, C1 too,
  * bytes that are no UTF-8, line and paragraph separators, directional overrides) becomes "?". */
 void str_make_printable(char *text);
+/* from (NULL: nothing) as the text to[size], cut to fit. */
+void str_copy(char *to, size_t size, const char *from);
 bool str_starts(const char *s, const char *prefix);
 /* "" for one, else "s". */
 const char *str_plural(uint64_t n);

@@ -215,7 +215,7 @@ static int show_all(struct show *s, int dir, struct err *err)
 	if (r < 0)
 		return err_set(err, ERR_IO, -r, "the log's directory: %s", strerror(-r));
 	for (size_t i = 0; r == 0 && i <= set.n; i++) {
-		(void)snprintf(name, sizeof(name), "%s", LOGSET_NAME);
+		str_copy(name, sizeof(name), LOGSET_NAME);
 		if (i < set.n)
 			logset_name(set.numbers[i], name);
 		_cleanup_close_ int fd = open_one(dir, name, err);

@@ -2,13 +2,13 @@
 #include "cli/gather.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "mcp/frontsecret.h"
 #include "secret/source.h"
 
@@ -141,7 +141,7 @@ int gather_ask(struct gather *g, const char *p, size_t n, struct err *err)
 	g->asked = xcalloc(n_wishes + 1, sizeof(*g->asked));
 	g->n = n_wishes;
 	for (size_t i = 0; i < n_wishes; i++) {
-		(void)snprintf(g->asked[i].name, sizeof(g->asked[i].name), "%s", wishes[i].name);
+		str_copy(g->asked[i].name, sizeof(g->asked[i].name), wishes[i].name);
 		if (!wishes[i].variable)
 			continue;
 		hidden[n_hidden++] = wishes[i].variable;

@@ -69,7 +69,7 @@ static json_t *make_request(const struct command *c)
 static const char *text_of(const json_t *o, const char *name, char ret[static 64])
 {
 	const char *text = json_string_value(json_object_get(o, name));
-	(void)snprintf(ret, 64, "%s", text ? text : "?");
+	str_copy(ret, 64, text ? text : "?");
 	str_make_printable(ret);
 	return ret;
 }

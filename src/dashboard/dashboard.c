@@ -120,8 +120,8 @@ int dashboards_make(struct dashboards *m, struct session *s, const char *kernel,
 		return err_set(err, ERR_CONFLICT, EEXIST, "that dashboard is another's");
 	if (!known) {
 		load_all(m); /* those of former brokers count, too */
-		(void)snprintf(new.id, sizeof(new.id), "%s", id);
-		(void)snprintf(new.handle, sizeof(new.handle), "%s", session_handle(s));
+		str_copy(new.id, sizeof(new.id), id);
+		str_copy(new.handle, sizeof(new.handle), session_handle(s));
 		new.principal = xstrdup(session_principal(s));
 		new.kernel = kernel ? xstrdup(kernel) : NULL;
 		known = add(m, &new);

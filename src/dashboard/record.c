@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "dashboard/dashboard_internal.h"
 #include "store/store.h"
 
@@ -154,9 +155,9 @@ static int fill(json_t *o, struct dashboard *ret)
 	const char *code = json_string_value(json_object_get(o, "code"));
 	if (!handle || !id_valid('s', handle) || !principal)
 		return -ENOENT;
-	(void)snprintf(ret->handle, sizeof(ret->handle), "%s", handle);
+	str_copy(ret->handle, sizeof(ret->handle), handle);
 	ret->principal = xstrdup(principal);
-	(void)snprintf(ret->code, sizeof(ret->code), "%s", code ? code : "");
+	str_copy(ret->code, sizeof(ret->code), code);
 	ret->kernel = member(o, "kernel");
 	ret->title = member(o, "title");
 	ret->status = member(o, "status");
@@ -175,7 +176,7 @@ int dashboard_record_get(struct dashboards *m, const char *id, struct dashboard 
 		return -ENOENT;
 	json_t *o = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
 	int r = json_is_object(o) ? fill(o, ret) : -ENOENT;
-	(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
+	str_copy(ret->id, sizeof(ret->id), id);
 	json_decref(o);
 	return r;
 }

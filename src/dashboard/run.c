@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "dashboard/dashboard_internal.h"
 #include "exec/exec.h"
 #include "session/session.h"
@@ -145,7 +146,7 @@ static struct dashboard_run *run_new(
 {
 	struct dashboard_run *r = xcalloc(1, sizeof(*r));
 	r->dashboard = d;
-	(void)snprintf(r->job, sizeof(r->job), "%s", ask->job);
+	str_copy(r->job, sizeof(r->job), ask->job);
 	r->request = json_deep_copy(ask->request);
 	r->seq = ask->seq;
 	r->ask = *ask;
@@ -299,7 +300,7 @@ static struct dashboard_run *overtaken_by(const struct dashboard_run *r)
  * to do so. */
 static void pass_on(struct dashboard_run *r, struct dashboard_run *next)
 {
-	(void)snprintf(r->by, sizeof(r->by), "%s", next->job);
+	str_copy(r->by, sizeof(r->by), next->job);
 	if (sets_values(r->request) && sets_values(next->request))
 		json_object_update_missing(values_of(next), values_of(r));
 	list_for_each (w, after, &r->waits, struct dashboard_wait, link) {

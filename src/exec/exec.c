@@ -15,18 +15,21 @@
 
 /* ---- one call ---- */
 
-void *exec_call_new(
-	struct exec *x, const struct exec_call_type *type, size_t size, const char *fmt, ...)
+void *exec_call_new(struct exec *x, const struct exec_call_type *type, size_t size,
+	const char *what, const char *name)
 {
 	struct exec_call *c = xcalloc(1, size);
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(c->what, sizeof(c->what), fmt, ap);
-	va_end(ap);
+	c->what = what;
+	str_copy(c->name, sizeof(c->name), name);
 	c->exec = x;
 	c->type = type;
 	list_append(&x->calls, &c->calls);
 	return c;
+}
+
+void exec_call_text(const struct exec_call *c, char ret_text[static EXEC_CALL_TEXT])
+{
+	(void)snprintf(ret_text, EXEC_CALL_TEXT, "%s%s%s", c->what, c->name[0] ? " " : "", c->name);
 }
 
 static void call_free(struct exec_call *c)
@@ -75,15 +78,17 @@ static struct exec_call *first_late(struct exec *x, uint64_t now_us, uint64_t *r
 
 static void call_late(struct exec_call *c)
 {
+	char what[EXEC_CALL_TEXT];
 	struct err err;
 	if (c->stream)
 		link_reset(c->stream);
 	c->stream = NULL;
 	if (!c->type->late) {
+		exec_call_text(c, what);
 		(void)err_set(&err, ERR_TIMEOUT, ETIMEDOUT,
 			"%s: the sandbox does not answer; try again, or close the session and open "
 			"a new one",
-			c->what);
+			what);
 		call_finish(c, &err, false);
 		return;
 	}
@@ -171,6 +176,7 @@ static void on_writable(void *user)
 static void on_end(void *user, enum wire_status status, struct tlv_reader msg)
 {
 	struct exec_call *c = user;
+	char what[EXEC_CALL_TEXT];
 	struct err err;
 	c->stream = NULL;
 	if (status == WIRE_GONE && link_lost_reason(c->exec->link)) {
@@ -181,17 +187,19 @@ static void on_end(void *user, enum wire_status status, struct tlv_reader msg)
 	bool fine = c->type->forgives && c->type->forgives(c, status);
 	if (status == WIRE_OK && !c->bad && c->type->end)
 		c->bad = c->type->end(c, msg) < 0;
+	bool failed = c->bad || (status != WIRE_OK && !fine);
+	if (failed)
+		exec_call_text(c, what);
 	if (c->bad) {
 		(void)err_set(&err, ERR_PROTOCOL, EPROTO,
 			"%s: the sandbox's agent answered with what makes no sense; close the "
 			"session and open a new one",
-			c->what);
-	} else if (status != WIRE_OK && !fine) {
+			what);
+	} else if (failed) {
 		char text[LINK_STATUS_TEXT];
 		link_status_text(msg, text);
-		(void)exec_wire_error(status, c->what, text, &err);
+		(void)exec_wire_error(status, what, text, &err);
 	}
-	bool failed = c->bad || (status != WIRE_OK && !fine);
 	call_finish(c, failed ? &err : NULL, false);
 }
 
@@ -351,7 +359,7 @@ static const struct exec_call_type usage_type = {.end = usage_end, .finish = usa
 
 struct exec_call *exec_usage(struct exec *x, exec_usage_fn done, void *user)
 {
-	struct usage_call *u = exec_call_new(x, &usage_type, sizeof(*u), "usage");
+	struct usage_call *u = exec_call_new(x, &usage_type, sizeof(*u), "usage", NULL);
 	exec_call_within(&u->call, EXEC_ANSWER_US);
 	u->done = done;
 	u->user = user;

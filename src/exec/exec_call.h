@@ -62,12 +62,17 @@ struct exec_call {
 	struct err *err;      /* why */
 	uint64_t deadline_us; /* CLOCK_MONOTONIC; 0: the answer may take any time */
 	bool bad;             /* the agent said what makes no sense */
-	char what[64];        /* for errors: "job j-…" */
+	const char *what;     /* for errors: "job", static, … */
+	char name[41];        /* … and of which name; "": it needs none */
 };
 
-/* A call of size bytes (at least struct exec_call), zeroed, in the list. what is cut to fit. */
-void *exec_call_new(struct exec *x, const struct exec_call_type *type, size_t size, const char *fmt,
-	...) PRINTF_LIKE(4, 5);
+/* A call of size bytes (at least struct exec_call), zeroed, in the list. what is static; name
+ * (NULL: it has none) is cut to fit. */
+void *exec_call_new(struct exec *x, const struct exec_call_type *type, size_t size,
+	const char *what, const char *name);
+/* "job j-…". */
+#define EXEC_CALL_TEXT 96
+void exec_call_text(const struct exec_call *c, char ret_text[static EXEC_CALL_TEXT]);
 /* Sends the request, now or once a kernel on its way has come; where it cannot be sent, the call
  * fails. body_result: what building body gave;
  * negative: it is too large. */

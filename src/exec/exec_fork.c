@@ -63,8 +63,7 @@ struct exec_call *exec_kernel_fork(struct exec *x, const char *kernel, const cha
 	const uint8_t *tag, exec_twin_fn done, void *user)
 {
 	const char *parent = kernel ? kernel : exec_languages[0];
-	struct fork_call *f =
-		exec_call_new(x, &fork_type, sizeof(*f), "fork of kernel %.40s", parent);
+	struct fork_call *f = exec_call_new(x, &fork_type, sizeof(*f), "fork of kernel", parent);
 	f->parent = xstrdup(parent);
 	f->wanted = name ? xstrdup(name) : NULL;
 	f->done = done;

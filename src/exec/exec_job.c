@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/str.h"
 #include "exec/exec_call.h"
 #include "exec/exec_parse.h"
 
@@ -82,7 +83,7 @@ void exec_status_lost(
 		.notes = xmalloc(sizeof(*ret->notes)),
 		.n_notes = 1,
 	};
-	(void)snprintf(ret->job, sizeof(ret->job), "%s", job);
+	str_copy(ret->job, sizeof(ret->job), job);
 	ret->notes[0] = xstrdup(why);
 }
 
@@ -142,7 +143,7 @@ static const struct exec_call_type job_type = {
 static struct job_call *job_new(
 	struct exec *x, const char *what, const char *job, exec_done_fn done, void *user)
 {
-	struct job_call *j = exec_call_new(x, &job_type, sizeof(*j), "%s %.40s", what, job);
+	struct job_call *j = exec_call_new(x, &job_type, sizeof(*j), what, job);
 	if (id_valid('j', job))
 		memcpy(j->job, job, sizeof(j->job));
 	else
@@ -303,11 +304,13 @@ static void input_finish(struct exec_call *c, const struct err *err, bool lost)
 static void input_late(struct exec_call *c)
 {
 	struct input_call *i = (struct input_call *)c;
+	char what[EXEC_CALL_TEXT];
 	struct err err;
+	exec_call_text(c, what);
 	(void)err_set(&err, ERR_TIMEOUT, ETIMEDOUT,
 		"%s: not all of it was taken in time; a program that does not read its stdin takes "
 		"64 KB",
-		c->what);
+		what);
 	i->done(i->user, 0, &err);
 }
 
@@ -327,7 +330,7 @@ static const struct exec_call_type input_type = {
 struct exec_call *exec_input(struct exec *x, const char *job, const void *p, size_t n,
 	bool close_after, const uint8_t *tag, exec_input_fn done, void *user)
 {
-	struct input_call *i = exec_call_new(x, &input_type, sizeof(*i), "input of %.40s", job);
+	struct input_call *i = exec_call_new(x, &input_type, sizeof(*i), "input of", job);
 	i->done = done;
 	i->user = user;
 	_cleanup_buf_ struct buf b = BUF_INIT(EXEC_BODY_MAX);
@@ -415,7 +418,7 @@ static const struct exec_call_type read_type = {
 struct exec_call *exec_read(struct exec *x, const char *job, enum wire_channel channel,
 	uint64_t offset, uint64_t length, exec_read_fn done, void *user)
 {
-	struct read_call *r = exec_call_new(x, &read_type, sizeof(*r), "job %.40s", job);
+	struct read_call *r = exec_call_new(x, &read_type, sizeof(*r), "job", job);
 	CHECK(length <= LIMIT_READ_TEXT);
 	exec_call_within(&r->call, EXEC_ANSWER_US);
 	buf_init(&r->read.bytes, length);
@@ -475,7 +478,7 @@ static const struct exec_call_type list_type = {
 
 struct exec_call *exec_list(struct exec *x, exec_list_fn done, void *user)
 {
-	struct list_call *l = exec_call_new(x, &list_type, sizeof(*l), "jobs");
+	struct list_call *l = exec_call_new(x, &list_type, sizeof(*l), "jobs", NULL);
 	exec_call_within(&l->call, EXEC_ANSWER_US);
 	l->done = done;
 	l->user = user;

@@ -191,7 +191,7 @@ static void start_plainly(struct exec *x, struct exec_kernel_ref *k)
 	free(k->start_err);
 	k->start_err = NULL;
 	k->started = true;
-	struct start_call *c = exec_call_new(x, &start_type, sizeof(*c), "kernel %s", k->name);
+	struct start_call *c = exec_call_new(x, &start_type, sizeof(*c), "kernel", k->name);
 	c->kernel = k;
 	exec_call_open(&c->call, OP_KERNEL_START, &b, r);
 }
@@ -257,7 +257,7 @@ int exec_kernel_adopt(
 		close_fds(fds);
 		return r;
 	}
-	struct start_call *c = exec_call_new(x, &adopt_type, sizeof(*c), "kernel %s", k->name);
+	struct start_call *c = exec_call_new(x, &adopt_type, sizeof(*c), "kernel", k->name);
 	exec_call_within(&c->call, EXEC_ANSWER_US);
 	c->kernel = k;
 	c->done = done;
@@ -321,7 +321,7 @@ static const struct exec_call_type simple_type = {
 static struct simple_call *simple_new(
 	struct exec *x, const char *what, const char *name, exec_simple_fn done, void *user)
 {
-	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), "%s %.40s", what, name);
+	struct simple_call *s = exec_call_new(x, &simple_type, sizeof(*s), what, name);
 	s->done = done;
 	s->user = user;
 	exec_call_within(&s->call, EXEC_ANSWER_US);
@@ -416,7 +416,7 @@ static const struct exec_call_type recall_type = {
 struct exec_call *exec_recall(
 	struct exec *x, const uint8_t tag[static DELIVERY_TAG], exec_recall_fn done, void *user)
 {
-	struct recall_call *r = exec_call_new(x, &recall_type, sizeof(*r), "delivery");
+	struct recall_call *r = exec_call_new(x, &recall_type, sizeof(*r), "delivery", NULL);
 	exec_call_within(&r->call, EXEC_ANSWER_US);
 	r->done = done;
 	r->user = user;
@@ -467,7 +467,7 @@ static const struct exec_call_type kernels_type = {
 
 struct exec_call *exec_kernels(struct exec *x, exec_kernels_fn done, void *user)
 {
-	struct kernels_call *k = exec_call_new(x, &kernels_type, sizeof(*k), "kernels");
+	struct kernels_call *k = exec_call_new(x, &kernels_type, sizeof(*k), "kernels", NULL);
 	exec_call_within(&k->call, EXEC_ANSWER_US);
 	k->done = done;
 	k->user = user;

@@ -51,7 +51,7 @@ static const struct exec_call_type search_type = {
 struct exec_call *exec_search(struct exec *x, const char *job, enum wire_channel channel,
 	uint64_t offset, const char *pattern, uint64_t limit, exec_search_fn done, void *user)
 {
-	struct search_call *s = exec_call_new(x, &search_type, sizeof(*s), "job %.40s", job);
+	struct search_call *s = exec_call_new(x, &search_type, sizeof(*s), "job", job);
 	CHECK(limit >= 1 && limit <= LIMIT_SEARCH_HITS && strlen(pattern) <= LIMIT_PATTERN);
 	exec_call_within(&s->call, EXEC_ANSWER_US);
 	s->done = done;

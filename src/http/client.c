@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/str.h"
 #include "http/parse.h"
 #include "http/relay.h"
 #include "http/tls.h"
@@ -142,8 +143,8 @@ static unsigned on_head(void *user, const struct http_head *h)
 	const char *server = http_field(h, "server"), *api = http_field(h, "api-version");
 	struct http_client_answer *a = &c->answer;
 	a->status = h->status;
-	(void)snprintf(a->server, sizeof(a->server), "%s", server ? server : "");
-	(void)snprintf(a->api, sizeof(a->api), "%s", api ? api : "");
+	str_copy(a->server, sizeof(a->server), server);
+	str_copy(a->api, sizeof(a->api), api);
 	return 0;
 }
 
@@ -340,7 +341,7 @@ static void connect_socket(struct http_client *c)
 		fail(c, ENAMETOOLONG, "cannot connect");
 		return;
 	}
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", c->socket);
+	str_copy(address.sun_path, sizeof(address.sun_path), c->socket);
 	int r = connect_to(c, (const struct sockaddr *)&address, sizeof(address));
 	if (r == -EAGAIN)
 		wait_until(c, MIN(clock_monotonic_us() + RETRY_MS * USEC_PER_MSEC, c->due_us));

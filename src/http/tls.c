@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/str.h"
 
 #define LIBRARY "libssl.so.3" /* the ABI of the headers that this was built with: OpenSSL 3 */
 
@@ -331,7 +332,7 @@ static int judge(struct tls *t, int result)
 	long verified = ssl.verify_result(t->ssl);
 	if (verified != X509_V_OK)
 		why = ssl.verify_reason(verified);
-	(void)snprintf(t->why, sizeof(t->why), "%s", why ? why : "");
+	str_copy(t->why, sizeof(t->why), why);
 	return e == SSL_ERROR_ZERO_RETURN ? -EPIPE : -EPROTO;
 }
 

@@ -118,7 +118,7 @@ static int fault(struct archive_reader *r, struct err *err)
 		*err = r->failed;
 		return -(err->errnum ? err->errnum : EINVAL);
 	}
-	(void)snprintf(text, sizeof(text), "%s", said ? said : "it ends in the middle");
+	str_copy(text, sizeof(text), said ? said : "it ends in the middle");
 	str_make_printable(text);
 	return err_set(err, ERR_FILE_REFUSED, EBADMSG, "this is no whole tar archive: %s", text);
 }

@@ -58,7 +58,7 @@ void call_use_session(struct call *c, struct session *s)
 	if (c->session)
 		session_release(c->session);
 	c->session = s;
-	(void)snprintf(c->handle, sizeof(c->handle), "%s", session_handle(s));
+	str_copy(c->handle, sizeof(c->handle), session_handle(s));
 	call_set_text(c, "session", c->handle); /* the first member, for people who read it */
 }
 
@@ -588,7 +588,7 @@ void call_start(struct mcp_conn *conn, const struct mcp_message *message,
 		begin(c);
 		return;
 	}
-	(void)snprintf(c->doing, sizeof(c->doing), "%s",
+	str_copy(c->doing, sizeof(c->doing),
 		c->awaits_secrets ? "waiting for a secret to be fetched"
 				  : "waiting for the container engine to answer");
 	if (audit_flush(c->server->config.audit, &err) < 0)

@@ -212,7 +212,7 @@ int front_hello_decode(const char *p, size_t n, struct front_hello *ret, struct 
 	}
 	h.resume = json_is_true(json_object_get(o, "resume"));
 	h.secrets = json_is_true(json_object_get(o, "secrets"));
-	(void)snprintf(h.session, sizeof(h.session), "%s", session ? session : "");
+	str_copy(h.session, sizeof(h.session), session);
 	h.name = h.name ? h.name : "";
 	*ret = h;
 	return 0;
@@ -257,12 +257,12 @@ int front_reply_decode(const char *p, size_t n, struct front_reply *ret, struct 
 	bool good = version && pid > 0 && pid <= INT_MAX;
 	if (good) {
 		ret->pid = (int)pid;
-		(void)snprintf(ret->build, sizeof(ret->build), "%s", version);
+		str_copy(ret->build, sizeof(ret->build), version);
 		str_make_printable(ret->build);
 	}
 	if (good && text) {
 		ret->why.code = code_by_name(json_string_value(json_object_get(o, "error")));
-		(void)snprintf(ret->why.text, sizeof(ret->why.text), "%s", text);
+		str_copy(ret->why.text, sizeof(ret->why.text), text);
 		str_make_printable(ret->why.text);
 	}
 	json_decref(o);

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "mcp/build.h"
 #include "mcp/front_internal.h"
 #include "mcp/jsonrpc.h"
@@ -173,7 +174,7 @@ static void transport_session(struct mcp_transport *t, const char *handle)
 {
 	struct front *f = of_transport(t);
 	uint8_t head[FRONT_HEAD];
-	(void)snprintf(f->session, sizeof(f->session), "%s", handle);
+	str_copy(f->session, sizeof(f->session), handle);
 	frontwire_head(FRONT_SESSION, strlen(f->session), head);
 	front_send(f, head, sizeof(head), f->session, strlen(f->session), false);
 }
@@ -305,7 +306,7 @@ static void greet(struct front *f)
 	f->greeted = true;
 	f->kind = h.kind;
 	memcpy(f->id, h.front, sizeof(f->id));
-	(void)snprintf(f->session, sizeof(f->session), "%s", h.session);
+	str_copy(f->session, sizeof(f->session), h.session);
 	if (f->conn)
 		f->all->n_live++;
 	send_reply(f, FRONT_WELCOME, NULL, false);

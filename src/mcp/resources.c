@@ -56,7 +56,7 @@ static int add_output(void *user, const struct output *o)
 	json_object_set_new(r, "size", json_integer((json_int_t)o->size));
 	json_object_set_new(r, "_meta", json_pack("{s:s}", "scb/sha256", o->sha256));
 	json_array_append_new(p->list, r);
-	(void)snprintf(p->next, sizeof(p->next), "%s", o->id);
+	str_copy(p->next, sizeof(p->next), o->id);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "exec/masked.h"
 #include "mcp/follow.h"
 #include "mcp/idempotency.h"
@@ -138,8 +139,8 @@ static void on_status(void *user, struct exec_status *status, const struct err *
 
 static void set_job(struct call *c, const char *job)
 {
-	(void)snprintf(c->job, sizeof(c->job), "%s", job);
-	(void)snprintf(c->doing, sizeof(c->doing), "job %s runs in session %s", job, c->handle);
+	str_copy(c->job, sizeof(c->job), job);
+	c->doing[0] = '\0'; /* the job is what is told */
 }
 
 void run_wait(struct call *c, const char *job, uint64_t wait_us, uint64_t timeout_us)
@@ -204,7 +205,7 @@ static void answer_record(struct call *c, const struct idempotency_record *known
 	_cleanup_status_ struct exec_status lost = {0};
 	r->timeout_us = known->timeout_us;
 	set_job(c, known->job);
-	(void)snprintf(c->handle, sizeof(c->handle), "%s", known->session);
+	str_copy(c->handle, sizeof(c->handle), known->session);
 	c->session_over = true;
 	call_print(c,
 		"session %s has ended, and its output is no longer kept; this "
@@ -291,8 +292,8 @@ static int record_key(struct call *c, const struct exec_request *req, struct err
 	struct run *r = c->state;
 	struct idempotency_record record = {.kind = req->kind, .timeout_us = r->timeout_us};
 	arguments_digest(c, record.arguments);
-	(void)snprintf(record.session, sizeof(record.session), "%s", c->handle);
-	(void)snprintf(record.job, sizeof(record.job), "%s", c->job);
+	str_copy(record.session, sizeof(record.session), c->handle);
+	str_copy(record.job, sizeof(record.job), c->job);
 	return idempotency_put(c->server->keys, &r->name, &record, err);
 }
 

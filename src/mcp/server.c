@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "mcp/board.h"
 #include "mcp/callask.h"
 #include "mcp/complete.h"
@@ -58,7 +59,7 @@ void conn_set_session(struct mcp_conn *c, const char *handle)
 {
 	if (strcmp(c->default_session, handle) == 0)
 		return;
-	(void)snprintf(c->default_session, sizeof(c->default_session), "%s", handle);
+	str_copy(c->default_session, sizeof(c->default_session), handle);
 	if (c->transport->session)
 		c->transport->session(c->transport, handle);
 }
@@ -525,8 +526,7 @@ struct mcp_conn *mcp_conn_new(
 	if (config->links)
 		c->links = (struct weblink_place){config->links->key, xstrdup(config->links->base)};
 	if (config->default_session && id_valid('s', config->default_session))
-		(void)snprintf(c->default_session, sizeof(c->default_session), "%s",
-			config->default_session);
+		str_copy(c->default_session, sizeof(c->default_session), config->default_session);
 	c->log_level = TELL_INFO;
 	list_init(&c->calls);
 	list_init(&c->listens);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/str.h"
 
 /* Progress: clients that count it reset a time-out of 60 s, people see that something goes on. */
 #define FIRST_PROGRESS_US USEC_PER_SEC
@@ -59,9 +60,13 @@ void tell_time(struct call *c, uint64_t now_us)
 		(c->told_us && now_us < c->told_us + NEXT_PROGRESS_US))
 		return;
 	c->told_us = now_us;
-	char message[200];
-	(void)snprintf(message, sizeof(message), "%s: %s, %llu s so far", c->tool->name,
-		c->doing[0] ? c->doing : "working",
+	char message[200], doing[sizeof(c->doing)];
+	if (c->doing[0] || !c->job[0])
+		str_copy(doing, sizeof(doing), c->doing[0] ? c->doing : "working");
+	else
+		(void)snprintf(
+			doing, sizeof(doing), "job %s runs in session %s", c->job, c->handle);
+	(void)snprintf(message, sizeof(message), "%s: %s, %llu s so far", c->tool->name, doing,
 		(unsigned long long)(elapsed_us / USEC_PER_SEC));
 	send_progress(c, (double)(elapsed_us / USEC_PER_MSEC) / 1000.0, 0, message);
 }

@@ -30,7 +30,7 @@ void policy_problem(struct policy_problems *all, const char *text, size_t n, con
 		p->line = place.line;
 		p->column = place.column;
 	}
-	(void)snprintf(p->path, sizeof(p->path), "%s", path ? path : "");
+	str_copy(p->path, sizeof(p->path), path);
 	str_make_printable(p->path);
 }
 

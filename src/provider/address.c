@@ -10,13 +10,14 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 int address_of(const char *path, struct sockaddr_un *ret, int *ret_dir)
 {
 	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
 	*ret_dir = -1;
 	if (strlen(path) < sizeof(ret->sun_path)) {
-		(void)snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path);
+		str_copy(ret->sun_path, sizeof(ret->sun_path), path);
 		return 0;
 	}
 	const char *slash = strrchr(path, '/');

@@ -266,7 +266,7 @@ static int probe(struct provider_probe *ret, struct err *err)
 	*ret = (struct provider_probe){0};
 	provider_await_now("docker");
 	if (docker_known(&f, &why) < 0 || docker_known_image(&why) < 0) {
-		(void)snprintf(ret->reason, sizeof(ret->reason), "%s", why.text);
+		str_copy(ret->reason, sizeof(ret->reason), why.text);
 		return 0;
 	}
 	int r = probe_hosted(&provider_docker, ret, err);

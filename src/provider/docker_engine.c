@@ -142,7 +142,7 @@ void docker_speaks(const char *endpoint, const char *api)
 {
 	free(spoken_with);
 	spoken_with = xstrdup(endpoint);
-	(void)snprintf(spoken, sizeof(spoken), "%s", api);
+	str_copy(spoken, sizeof(spoken), api);
 }
 
 struct http_client *docker_send(uv_loop_t *loop, const char *endpoint,

@@ -47,7 +47,7 @@ static struct {
 
 static void copy_text(char *ret, size_t size, const char *text)
 {
-	(void)snprintf(ret, size, "%s", text ? text : "?");
+	str_copy(ret, size, text ? text : "?");
 	str_make_printable(ret);
 }
 

@@ -36,7 +36,7 @@ static void explain(struct docker_box *b, json_t *state, struct err *why)
 	const char *error = json_string_value(json_object_get(state, "Error"));
 	bool gvisor = strcmp(b->base.caps.isolation_level, "container+gvisor") == 0;
 	char text[201];
-	(void)snprintf(text, sizeof(text), "%s", error && *error ? error : "");
+	str_copy(text, sizeof(text), error && *error ? error : "");
 	if (!text[0] && b->said.len)
 		(void)snprintf(text, sizeof(text), "%.*s", (int)MIN(b->said.len, 200U),
 			(const char *)b->said.data);

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/str.h"
 #include "provider/bubblewrap.h"
 #include "wire/frame.h"
 
@@ -103,7 +104,7 @@ static void on_destroyed(void *user, const char *leftovers)
 {
 	struct probing *p = user;
 	if (leftovers)
-		(void)snprintf(p->leftovers, sizeof(p->leftovers), "%s", leftovers);
+		str_copy(p->leftovers, sizeof(p->leftovers), leftovers);
 	uv_stop(&p->loop);
 }
 

@@ -2,7 +2,6 @@
 #include "secret/value.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
@@ -70,7 +69,7 @@ int secret_value_new(
 	v->refs = 1;
 	v->size = size;
 	v->n = n;
-	(void)snprintf(v->name, sizeof(v->name), "%s", name);
+	str_copy(v->name, sizeof(v->name), name);
 	memcpy(v->bytes, p, n);
 	*ret = v;
 	return 0;

@@ -360,7 +360,7 @@ void vault_giver_ask(struct vault_giver *g)
 		if (!from_front(&p->wants[i]))
 			continue;
 		struct answer *a = &answers[n++], *before = find_answer(g, p->wants[i].name);
-		(void)snprintf(a->name, sizeof(a->name), "%s", p->wants[i].name);
+		str_copy(a->name, sizeof(a->name), p->wants[i].name);
 		a->open = true;
 		if (before)
 			a->known = TAKE_PTR(before->known);
@@ -412,7 +412,7 @@ static struct known *present(const struct principal *p, const char *name, char w
 		(void)snprintf(why, WHY_SIZE, "the policy does not name it");
 	for (size_t i = 0; i < p->n; i++)
 		if (&p->wants[i] == w && w->source == VAULT_FILE) {
-			(void)snprintf(why, WHY_SIZE, "%s", p->files[i].why);
+			str_copy(why, WHY_SIZE, p->files[i].why);
 			return p->files[i].known;
 		}
 	list_for_each (g, next, &p->givers, struct vault_giver, link) {
@@ -420,7 +420,7 @@ static struct known *present(const struct principal *p, const char *name, char w
 		if (a && a->known)
 			k = a->known; /* of the one that came last */
 		else if (a && !k && !a->open)
-			(void)snprintf(why, WHY_SIZE, "%s", a->why);
+			str_copy(why, WHY_SIZE, a->why);
 	}
 	return w ? k : NULL;
 }
@@ -458,8 +458,8 @@ static struct vault_granted *grant_add(
 	g->known[g->n] = NULL;
 	struct vault_granted *one = &g->list[g->n++];
 	*one = (struct vault_granted){.exposure = exposure};
-	(void)snprintf(one->name, sizeof(one->name), "%s", name);
-	(void)snprintf(one->variable, sizeof(one->variable), "%s", variable);
+	str_copy(one->name, sizeof(one->name), name);
+	str_copy(one->variable, sizeof(one->variable), variable);
 	return one;
 }
 

@@ -138,6 +138,23 @@ static void times(void **state)
 	assert_string_equal(text, "9999-12-31T23:59:59.551615Z");
 }
 
+static void texts_are_cut_to_fit(void **state)
+{
+	(void)state;
+	char to[4] = "xyz";
+	str_copy(to, sizeof(to), "abc");
+	assert_string_equal(to, "abc");
+	str_copy(to, sizeof(to), "defg");
+	assert_string_equal(to, "def");
+	str_copy(to, sizeof(to), "");
+	assert_string_equal(to, "");
+	str_copy(to, sizeof(to), "h");
+	str_copy(to, sizeof(to), NULL);
+	assert_string_equal(to, "");
+	str_copy(to, 1, "i");
+	assert_string_equal(to, "");
+}
+
 static void every_code_has_its_row(void **state)
 {
 	(void)state;
@@ -265,6 +282,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_strict),
 		cmocka_unit_test(ids),
 		cmocka_unit_test(times),
+		cmocka_unit_test(texts_are_cut_to_fit),
 		cmocka_unit_test(every_code_has_its_row),
 		cmocka_unit_test(paths_stay_beneath),
 		cmocka_unit_test(log_file_is_bounded),

@@ -305,7 +305,7 @@ static void run(struct call *c)
 	const char *job = args_text(c->args, "job");
 	bool of_job = job && strcmp(c->action, "list") != 0;
 	if (of_job && id_valid('j', job))
-		(void)snprintf(c->job, sizeof(c->job), "%s", job);
+		str_copy(c->job, sizeof(c->job), job);
 	int r = find_session_of_job(c, &err);
 	if (r < 0 && err.code == ERR_NO_SUCH_JOB && c->job[0])
 		search(c, &err);
