@@ -138,14 +138,14 @@ static void keep(void *user, const char *line, size_t n)
 	f->unsent_bytes += frame_size(k);
 }
 
-/* That number is dealt with. False: it is not kept. */
-static bool drop(struct front *f, uint64_t number)
+/* That number is dealt with: what was kept of it, for free(). NULL: it is not kept. */
+static struct kept *take(struct front *f, uint64_t number)
 {
 	struct kept *before = NULL, *k = f->first;
 	for (; k && k->number != number; k = k->next)
 		before = k;
 	if (!k || k == f->unsent) /* what is not all sent cannot be answered */
-		return false;
+		return NULL;
 	if (before)
 		before->next = k->next;
 	else
@@ -153,10 +153,20 @@ static bool drop(struct front *f, uint64_t number)
 	if (f->last == k)
 		f->last = before;
 	f->kept_bytes -= frame_size(k);
+	f->deaths = 0;
+	return k;
+}
+
+/* ANSWER or DONE. The host has its answer before anything else is done for it. */
+static void settle(struct front *f, const struct front_frame *frame)
+{
+	struct kept *k = take(f, frame->number);
+	if (!k)
+		return;
+	if (frame->type == FRONT_ANSWER)
+		give(f, frame->p, frame->n);
 	f->answered_us = clock_monotonic_us();
 	free(k);
-	f->deaths = 0;
-	return true;
 }
 
 /* Answers a kept line that no broker will. */
@@ -324,14 +334,11 @@ static bool on_frame(void *user, const struct front_frame *frame)
 	struct front *f = user;
 	switch (frame->type) {
 	case FRONT_ANSWER:
-		if (drop(f, frame->number))
-			give(f, frame->p, frame->n);
+	case FRONT_DONE:
+		settle(f, frame);
 		return true;
 	case FRONT_NOTE:
 		give(f, frame->p, frame->n);
-		return true;
-	case FRONT_DONE:
-		(void)drop(f, frame->number);
 		return true;
 	case FRONT_SESSION:
 		if (frame->n >= sizeof(f->hello.session))
