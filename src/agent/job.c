@@ -150,7 +150,8 @@ struct job *job_new(const uint8_t id[static JOB_ID], enum wire_job_kind kind)
 	memcpy(j->id, id, JOB_ID);
 	j->kind = kind;
 	j->state = JOB_QUEUED;
-	j->spool = spool_new();
+	j->results_end = &j->results;
+	j->room = xmalloc(sizeof(*j->room) + RESULT_ROOM);
 	j->stdin_source.fd = -1;
 	j->stdin_fd = -1;
 	list_init(&j->waiters);
@@ -265,6 +266,8 @@ void job_start_failed(struct job *j, enum supervise_step step, int errnum, const
 	const char *why = strerror(errnum);
 	if (errnum == EAGAIN) {
 		job_finish(j, REASON_TOO_MANY_PROCESSES, EVIDENCE_MEASURED);
+	if (!j->spool)
+		j->spool = spool_new();
 	} else if (step == STEP_CWD) {
 		/* WIRE_NOT_FOUND would say that there is no such job */
 		enum wire_status s = errnum == ENOENT || errnum == ENOTDIR ? WIRE_NOT_DIRECTORY

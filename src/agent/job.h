@@ -63,7 +63,7 @@ struct job {
 	size_t n_results, results_bytes;
 
 	/* running, and after it */
-	struct spool *spool;
+	struct spool *spool; /* made by the first output */
 	struct evidence before;
 	uint64_t started_us, started_real_us, duration_us; /* started: CLOCK_MONOTONIC, _REALTIME */
 	struct timer timeout;

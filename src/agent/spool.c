@@ -296,7 +296,7 @@ static void pieces_add(struct spool *s, int stream, uint64_t offset, size_t n, u
 
 bool spool_piece_at(const struct spool *s, uint64_t at, struct spool_piece *ret)
 {
-	for (size_t i = 0; i < s->n_pieces; i++) {
+	for (size_t i = 0; s && i < s->n_pieces; i++) {
 		const struct piece *c = &s->pieces[i];
 		if (at < c->len) {
 			*ret = (struct spool_piece){
@@ -320,6 +320,8 @@ struct spool *spool_new(void)
 
 void spool_drop(struct spool *s)
 {
+	if (!s)
+		return;
 	for (int i = 0; i < 2; i++) {
 		struct store *st = &s->stores[i];
 		run_drop(s, &st->head);
@@ -339,14 +341,15 @@ void spool_free(struct spool *s)
 	free(s);
 }
 
-static struct store *store_of(const struct spool *s, int stream)
+static const struct store *store_of(const struct spool *s, int stream)
 {
-	return (struct store *)&s->stores[stream == CHANNEL_STDERR];
+	static const struct store nothing;
+	return s ? &s->stores[stream == CHANNEL_STDERR] : &nothing;
 }
 
 void spool_add(struct spool *s, int stream, const void *p, size_t n, uint64_t time_us)
 {
-	struct store *st = store_of(s, stream);
+	struct store *st = &s->stores[stream == CHANNEL_STDERR];
 	const uint8_t *at = p;
 	if (n)
 		pieces_add(s, stream, st->total, n, time_us);
@@ -397,11 +400,13 @@ size_t spool_copy(const struct spool *s, int stream, uint64_t offset, void *p, s
 
 uint64_t spool_size(const struct spool *s)
 {
-	return s->size;
+	return s ? s->size : 0;
 }
 
 bool spool_shed(struct spool *s)
 {
+	if (!s)
+		return false;
 	struct run *a = &s->stores[0].tail, *b = &s->stores[1].tail;
 	struct run *r = a->n >= b->n ? a : b;
 	if (r->n < 2)

@@ -24,8 +24,9 @@ uint64_t spool_used(void);
 bool spool_charge(size_t n);
 void spool_uncharge(size_t n);
 
+/* NULL is a spool that nothing was added to yet; all but spool_add() take it. */
 struct spool *spool_new(void);
-void spool_free(struct spool *s); /* NULL is fine */
+void spool_free(struct spool *s);
 
 /* stream: CHANNEL_STDOUT or CHANNEL_STDERR; time_us since the job's start. */
 void spool_add(struct spool *s, int stream, const void *p, size_t n, uint64_t time_us);

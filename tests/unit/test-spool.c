@@ -117,6 +117,25 @@ static void test_small(void **state)
 	spool_free(NULL);
 }
 
+/* Before the first output there is no spool. */
+static void test_none_yet(void **state)
+{
+	(void)state;
+	uint64_t from = 1;
+	const uint8_t *p;
+	struct spool_piece piece;
+	char text[4];
+	assert_int_equal(spool_total(NULL, CHANNEL_STDERR), 0);
+	assert_int_equal(spool_lost(NULL, CHANNEL_STDOUT, &from), 0);
+	assert_int_equal(from, 0);
+	assert_int_equal(spool_peek(NULL, CHANNEL_STDOUT, 0, &p), 0);
+	assert_int_equal(spool_copy(NULL, CHANNEL_STDERR, 0, text, sizeof(text)), 0);
+	assert_false(spool_piece_at(NULL, 0, &piece));
+	assert_int_equal(spool_size(NULL), 0);
+	assert_false(spool_shed(NULL));
+	spool_drop(NULL);
+}
+
 static void test_hole_is_exact(void **state)
 {
 	(void)state;
@@ -338,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_none_yet),
 		cmocka_unit_test(test_hole_is_exact),
 		cmocka_unit_test(test_random_writes),
 		cmocka_unit_test(test_block_boundaries),
