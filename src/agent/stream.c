@@ -347,8 +347,7 @@ void stream_end(struct stream *s, enum wire_status status, const struct buf *tlv
 	if (s->once)
 		recall_done(s->op, s->delivery, status, n ? tlvs->data : NULL, n);
 	if (s->id)
-		uplink_send(FRAME_END, 0, s->id, b.data, b.len);
-	buf_clear(&b);
+		uplink_send_numbered(FRAME_END, s->id, (uint16_t)status, p, n);
 	forget(s);
 }
 

@@ -578,15 +578,25 @@ void uplink_send(uint8_t type, uint16_t flags, uint32_t stream, const void *payl
 		conn_queue(self.up, type, flags, stream, payload, len);
 }
 
+void uplink_send_numbered(
+	uint8_t type, uint32_t stream, uint16_t number, const void *tlvs, size_t len)
+{
+	uint8_t head[FRAME_HEADER + 2];
+	struct conn *c = self.up;
+	CHECK(len <= LIMIT_FRAME_PAYLOAD - 2);
+	if (!c || c->broken)
+		return;
+	frame_header(head, type, 0, stream, (uint32_t)len + 2);
+	wire_put16(head + FRAME_HEADER, number);
+	c->broken = buf_reserve(&c->out, sizeof(head) + len) < 0 ||
+		    buf_append(&c->out, head, sizeof(head)) < 0 ||
+		    buf_append(&c->out, tlvs, len) < 0;
+}
+
 void uplink_event(enum wire_event event, const struct buf *tlvs)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	uint8_t number[2];
-	wire_put16(number, (uint16_t)event);
-	CHECK(buf_append(&b, number, sizeof(number)) == 0);
-	if (tlvs)
-		CHECK(buf_append(&b, tlvs->data, tlvs->len) == 0);
-	uplink_send(FRAME_EVENT, 0, 0, b.data, b.len);
+	uplink_send_numbered(
+		FRAME_EVENT, 0, (uint16_t)event, tlvs ? tlvs->data : NULL, tlvs ? tlvs->len : 0);
 }
 
 size_t uplink_room(void)

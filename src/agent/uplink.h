@@ -41,6 +41,9 @@ int uplink_stream(struct config *c, int in_fd, int out_fd, const char *const *fe
 bool uplink_is_up(void);
 /* Queues a frame; without a link it is dropped. Goes out with uplink_flush(). */
 void uplink_send(uint8_t type, uint16_t flags, uint32_t stream, const void *payload, size_t len);
+/* The same for END and EVENT, whose payload is a number and TLVs. */
+void uplink_send_numbered(
+	uint8_t type, uint32_t stream, uint16_t number, const void *tlvs, size_t len);
 /* Hands over, CLOEXEC, the descriptors that came with the frame being handled: exactly n, or none
  * and false. Whatever is not taken is closed. Only from inside frame(). */
 bool uplink_take_fds(int *ret, size_t n);
