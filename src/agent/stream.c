@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/recall.h"
+#include "agent/spare.h"
 #include "agent/streams.h"
 #include "agent/uplink.h"
 #include "base/list.h"
@@ -32,7 +33,8 @@ struct stream {
 static const struct stream_ops no_ops;
 static const struct stream_handler *const *tables;
 static struct list streams = LIST_INIT(streams);
-static size_t n_streams;                     /* of these */
+static size_t n_streams; /* of these */
+static void *spare;
 static struct list alone = LIST_INIT(alone); /* deliveries that go on without their link */
 
 void streams_init(const struct stream_handler *const *handler_tables)
@@ -52,7 +54,7 @@ static void forget(struct stream *s)
 {
 	list_remove(&s->node);
 	n_streams -= s->id != 0;
-	free(s);
+	spare_give(&spare, s);
 }
 
 static void close_one(struct stream *s)
@@ -178,7 +180,7 @@ static bool on_open(const struct frame *f)
 {
 	if (f->len < 2 || f->stream == 0 || n_streams == LIMIT_STREAMS || find(f->stream))
 		return false;
-	struct stream *s = xcalloc(1, sizeof(*s));
+	struct stream *s = spare_take(&spare, sizeof(*s));
 	s->id = f->stream;
 	s->credit = s->window = LIMIT_STREAM_WINDOW;
 	s->op = wire_get16(f->payload);
@@ -338,14 +340,10 @@ void stream_consumed(struct stream *s, size_t n)
 
 void stream_end(struct stream *s, enum wire_status status, const struct buf *tlvs)
 {
-	static struct buf b = {.max = LIMIT_FRAME_PAYLOAD}; /* kept: every call ends here */
 	size_t n = tlvs ? tlvs->len : 0;
-	uint8_t number[2];
-	wire_put16(number, (uint16_t)status);
-	CHECK(buf_append(&b, number, sizeof(number)) == 0);
-	CHECK(buf_append(&b, n ? tlvs->data : NULL, n) == 0);
+	const void *p = n ? tlvs->data : NULL;
 	if (s->once)
-		recall_done(s->op, s->delivery, status, n ? tlvs->data : NULL, n);
+		recall_done(s->op, s->delivery, status, p, n);
 	if (s->id)
 		uplink_send_numbered(FRAME_END, s->id, (uint16_t)status, p, n);
 	forget(s);
