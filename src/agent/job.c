@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/jobinput.h"
+#include "agent/jobstart.h"
 #include "agent/jobweigh.h"
 #include "agent/kernel.h"
 #include "agent/segments.h"

@@ -55,7 +55,7 @@ struct job {
 	/* a cell */
 	struct kernel *kernel;
 	struct list queue_node; /* in its kernel's queue */
-	struct buf cell;        /* payload of its CELL frame, until it is sent */
+	struct buf cell;        /* payload of its CELL frame, while it waits in the queue */
 	uint32_t generation;
 	bool kernel_created;
 	struct buf error; /* TLVs of the error that the cell raised */

@@ -9,6 +9,9 @@
 #include "base/id.h"
 #include "wire/tlv.h"
 
+/* What a buffer may keep from one start to the next. */
+#define KEPT (16 * KIB)
+
 static const struct config *config;
 
 void jobstart_init(const struct config *c)
@@ -84,10 +87,10 @@ struct start {
 	const uint8_t *id;
 	uint64_t kind, timeout_ms, stdin_mode, wait_ms, inline_bytes;
 	struct text_list argv, env;
-	char *shell_text, *cwd, *kernel;
+	char *shell_text, *cwd;
+	struct tlv kernel; /* its name; p NULL: none given */
 	const uint8_t *code;
 	size_t code_len;
-	uint8_t digest[SHA256_SIZE];
 	const char *bad; /* what has no sense */
 };
 
@@ -97,7 +100,6 @@ static void start_done(struct start *q)
 	text_list_done(&q->env);
 	free(q->shell_text);
 	free(q->cwd);
-	free(q->kernel);
 }
 
 static void take_number(struct start *q, const struct tlv *t, uint64_t *ret, const char *name)
@@ -138,7 +140,9 @@ static void take(struct start *q, const struct tlv *t)
 		take_text(q, t, &q->cwd, "CWD");
 		break;
 	case TAG_KERNEL:
-		take_text(q, t, &q->kernel, "KERNEL");
+		q->kernel = *t;
+		if (memchr(t->p, '\0', t->n))
+			q->bad = "KERNEL";
 		break;
 	case TAG_CODE:
 		q->code = t->p;
@@ -164,14 +168,8 @@ static void take(struct start *q, const struct tlv *t)
 static void read_start(struct tlv_reader body, struct start *q)
 {
 	*q = (struct start){.wait_ms = UINT64_MAX};
-	struct sha256 h;
-	sha256_init(&h);
-	for (struct tlv t; tlv_next(&body, &t);) {
+	for (struct tlv t; tlv_next(&body, &t);)
 		take(q, &t);
-		if (t.tag != TAG_WAIT_MS && t.tag != TAG_INLINE)
-			sha256_update(&h, t.p - TLV_HEADER, TLV_HEADER + t.n);
-	}
-	sha256_final(&h, q->digest);
 	if (body.bad)
 		q->bad = "the message";
 	else if (!q->id)
@@ -181,8 +179,56 @@ static void read_start(struct tlv_reader body, struct start *q)
 			q->bad = "ARGV or SHELL_TEXT (one of them)";
 	} else if (q->kind != JOB_KIND_CELL)
 		q->bad = "JOB_KIND";
-	else if (!q->kernel || !q->code)
+	else if (!q->kernel.p || !q->code)
 		q->bad = "KERNEL or CODE";
+}
+
+/* Of what the job with this id is to do; not of how it is waited for. */
+static void content_digest(struct tlv_reader body, uint8_t ret[static SHA256_SIZE])
+{
+	struct sha256 h;
+	sha256_init(&h);
+	for (struct tlv t; tlv_next(&body, &t);)
+		if (t.tag != TAG_JOB && t.tag != TAG_WAIT_MS && t.tag != TAG_INLINE)
+			sha256_update(&h, t.p - TLV_HEADER, TLV_HEADER + t.n);
+	sha256_final(&h, ret);
+}
+
+static void empty(struct buf *b)
+{
+	buf_clear(b);
+	if (b->cap > KEPT)
+		buf_done(b);
+}
+
+/* The last start's, whose digest is made when nobody waits, or by the next start. */
+static struct {
+	uint8_t id[JOB_ID];
+	struct buf body; /* empty: there is none */
+} unsettled = {.body.max = LIMIT_FRAME_PAYLOAD};
+
+void jobstart_settle(void)
+{
+	struct buf *b = &unsettled.body;
+	struct job *j = b->len ? job_find(unsettled.id) : NULL;
+	if (j)
+		content_digest(tlv_reader(b->data, b->len), j->digest);
+	empty(b);
+}
+
+static void settle_later(const struct job *j, struct tlv_reader body)
+{
+	jobstart_settle();
+	memcpy(unsettled.id, j->id, JOB_ID);
+	CHECK(buf_append(&unsettled.body, body.p, body.n) == 0);
+}
+
+static bool is_started_with(const struct job *j, struct tlv_reader body)
+{
+	uint8_t digest[SHA256_SIZE];
+	jobstart_settle();
+	content_digest(body, digest);
+	return id_equal(j->digest, digest, SHA256_SIZE);
 }
 
 static void describe(struct job *j, const char *p, size_t n)
@@ -229,11 +275,14 @@ static void start_command(struct job *j, struct start *q)
 
 static enum wire_status start_cell(struct job *j, struct start *q)
 {
+	static struct buf cell = {.max = LIMIT_FRAME_PAYLOAD};
 	describe(j, (const char *)q->code, q->code_len);
-	int r = tlv_bytes(&j->cell, TAG_CODE, q->code, q->code_len);
-	r |= tlv_u64(&j->cell, TAG_STDIN_MODE, q->stdin_mode);
-	r |= tlv_bytes(&j->cell, TAG_JOB, j->id, JOB_ID);
-	return r ? WIRE_LIMIT : kernel_queue_cell(j, q->kernel);
+	int r = tlv_bytes(&cell, TAG_CODE, q->code, q->code_len);
+	r |= tlv_u64(&cell, TAG_STDIN_MODE, q->stdin_mode);
+	r |= tlv_bytes(&cell, TAG_JOB, j->id, JOB_ID);
+	enum wire_status status = r ? WIRE_LIMIT : kernel_queue_cell(j, &q->kernel, &cell);
+	empty(&cell);
+	return status;
 }
 
 struct job *jobstart(
@@ -248,12 +297,12 @@ struct job *jobstart(
 		return NULL;
 	}
 	struct job *j = job_find(q.id);
-	if (j && !id_equal(j->digest, q.digest, SHA256_SIZE)) {
+	if (j && is_started_with(j, body))
+		return j;
+	if (j) {
 		stream_fail(s, WIRE_CONFLICT, 0, "this job was started with other content");
 		return NULL;
 	}
-	if (j)
-		return j;
 	if (jobs_busy() >= LIMIT_JOBS_RUNNING) {
 		stream_fail(s, WIRE_LIMIT, 0, "%d jobs wait or run already", LIMIT_JOBS_RUNNING);
 		return NULL;
@@ -263,21 +312,24 @@ struct job *jobstart(
 		stream_fail(s, WIRE_LIMIT, 0, "%d jobs are in use", LIMIT_JOBS);
 		return NULL;
 	}
-	memcpy(j->digest, q.digest, SHA256_SIZE);
 	j->want_stdin = q.stdin_mode == STDIN_OPEN;
 	j->timeout_us = MIN(q.timeout_ms, UINT32_MAX) * USEC_PER_MSEC;
-	if (q.kind == JOB_KIND_COMMAND) {
+	enum wire_status status = WIRE_OK;
+	if (q.kind == JOB_KIND_COMMAND)
 		start_command(j, &q);
+	else
+		status = start_cell(j, &q);
+	if (status == WIRE_OK) {
+		settle_later(j, body);
 		return j;
 	}
-	enum wire_status status = start_cell(j, &q);
-	if (status == WIRE_OK)
-		return j;
+	int n = (int)MIN(q.kernel.n, 100);
+	const char *name = (const char *)q.kernel.p;
 	if (status == WIRE_NOT_FOUND)
-		stream_fail(s, status, 0, "no kernel %.100s was ever started", q.kernel);
+		stream_fail(s, status, 0, "no kernel %.*s was ever started", n, name);
 	else
-		stream_fail(s, status, 0, "%d cells wait for kernel %.100s already",
-			LIMIT_KERNEL_QUEUE, q.kernel);
+		stream_fail(s, status, 0, "%d cells wait for kernel %.*s already",
+			LIMIT_KERNEL_QUEUE, n, name);
 	job_discard(j);
 	return NULL;
 }

@@ -9,6 +9,9 @@ void jobstart_init(const struct config *c);
 struct job *jobstart(
 	struct stream *s, struct tlv_reader body, uint64_t *ret_wait_ms, uint64_t *ret_inline);
 
+/* For a moment in which nobody waits. */
+void jobstart_settle(void);
+
 /* The base environment, the session's variables over it, the NAME=value texts of more over both.
  * Owned, ends with NULL. */
 char **jobstart_environment(char *const *more);

@@ -118,34 +118,57 @@ static void flush(struct kernel *k)
 	loop_change(&k->socket, k->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+static void run_cell(struct kernel *k, struct job *j, const struct buf *cell)
+{
+	timer_cancel(&k->ladder);
+	k->current = k->speaker = j;
+	j->generation = k->generation;
+	job_begin(j);
+	CHECK(frame_append(&k->out, FRAME_CELL, 0, 0, cell->data, cell->len) == 0);
+	flush(k);
+}
+
+static bool is_free(const struct kernel *k)
+{
+	return k->state == KERNEL_UP && !k->current && !k->fork;
+}
+
 void kernel_run_next(struct kernel *k)
 {
-	if (k->state != KERNEL_UP || k->current || k->fork || list_empty(&k->queue))
+	if (!is_free(k) || list_empty(&k->queue))
 		return;
 	if (k->signals) {
 		if (!timer_is_set(&k->ladder))
 			timer_set(&k->ladder, SIGNAL_PATIENCE_US);
 		return;
 	}
-	timer_cancel(&k->ladder);
 	struct job *j = container_of(k->queue.next, struct job, queue_node);
 	dequeue(j);
-	k->current = k->speaker = j;
-	j->generation = k->generation;
-	job_begin(j);
-	CHECK(frame_append(&k->out, FRAME_CELL, 0, 0, j->cell.data, j->cell.len) == 0);
+	run_cell(k, j, &j->cell);
 	buf_done(&j->cell);
-	flush(k);
 }
 
-enum wire_status kernel_queue_cell(struct job *j, const char *name)
+static struct kernel *find_named(const struct tlv *name)
 {
-	struct kernel *k = kernel_find(name);
+	list_for_each (k, next, &kernels, struct kernel, node)
+		if (tlv_is(name, k->name))
+			return k;
+	return NULL;
+}
+
+enum wire_status kernel_queue_cell(struct job *j, const struct tlv *name, const struct buf *cell)
+{
+	struct kernel *k = find_named(name);
 	if (!k)
 		return WIRE_NOT_FOUND;
 	if (k->n_queued == LIMIT_KERNEL_QUEUE)
 		return WIRE_LIMIT;
 	j->kernel = k;
+	if (is_free(k) && !k->signals && list_empty(&k->queue)) {
+		run_cell(k, j, cell);
+		return WIRE_OK;
+	}
+	CHECK(buf_append(&j->cell, cell->data, cell->len) == 0);
 	list_append(&k->queue, &j->queue_node);
 	k->n_queued++;
 	if (k->state == KERNEL_DOWN) {

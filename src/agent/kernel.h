@@ -85,9 +85,9 @@ void kernel_stop(struct kernel *k);
 
 /* ---- for jobs ---- */
 
-/* Puts a cell (j->cell is the CELL frame's payload) behind those that wait in the kernel of that
+/* Puts a cell (its CELL frame's payload, copied) behind those that wait in the kernel of that
  * name, and starts the kernel where it is not running. WIRE_OK, WIRE_NOT_FOUND or WIRE_LIMIT. */
-enum wire_status kernel_queue_cell(struct job *j, const char *name);
+enum wire_status kernel_queue_cell(struct job *j, const struct tlv *name, const struct buf *cell);
 /* Place of a queued cell, 1: next. */
 uint32_t kernel_queue_position(const struct job *j);
 /* By the ladder of j->cause; a queued cell is taken out at once. */
