@@ -56,21 +56,36 @@ static bool disk_full(void)
 static struct evidence last;
 static uint64_t last_us; /* when it was read; 0: never */
 
-void evidence_read(struct evidence *ret)
+static void read_all(void)
 {
 	last.oom_kills = counter(config->oom_fd, "oom_kill");
 	last.pids_max = counter(config->pids_events_fd, "max");
 	last.disk_full = disk_full();
 	last_us = clock_monotonic_us();
+}
+
+void evidence_read(struct evidence *ret)
+{
+	read_all();
 	*ret = last;
+}
+
+static bool is_younger_than(uint64_t us)
+{
+	return last_us && clock_monotonic_us() - last_us <= us;
 }
 
 void evidence_recent(struct evidence *ret)
 {
-	if (last_us && clock_monotonic_us() - last_us <= EVIDENCE_AGE_US)
-		*ret = last;
-	else
-		evidence_read(ret);
+	if (!is_younger_than(EVIDENCE_AGE_US))
+		read_all();
+	*ret = last;
+}
+
+void evidence_renew(void)
+{
+	if (!is_younger_than(EVIDENCE_AGE_US / 2))
+		read_all();
 }
 
 uint64_t evidence_number(int fd)

@@ -20,6 +20,8 @@ void evidence_read(struct evidence *ret);
  * in milliseconds need not look each time. */
 void evidence_recent(struct evidence *ret);
 #define EVIDENCE_AGE_US (50 * USEC_PER_MSEC)
+/* For a moment in which nobody waits: what comes next shall not have to read it. */
+void evidence_renew(void);
 /* As many processes and threads as are allowed: by the counter, else by RLIMIT_NPROC. */
 bool evidence_crowded(void);
 /* No counter, but RLIMIT_NPROC, and as many threads as it allows, with those that have just ended.

@@ -28,15 +28,23 @@ static struct list jobs = LIST_INIT(jobs);
 static struct list by_id[256]; /* by the first byte of the id, which is random */
 static size_t n_jobs, n_busy;
 
+/* What can wait until a job's answer has left and nothing else has come. */
+#define TIDY_US USEC_PER_MSEC
+static struct timer tidy;
+static struct job *dropped; /* a record that nobody finds any more, to be freed then */
+static struct job *spare;   /* the next record, made then */
+
 /* ---- records ---- */
 
 static void drop_results(struct job *j)
 {
-	for (size_t i = 0; i < j->n_results; i++)
-		buf_done(&j->results[i]);
-	free(j->results);
+	for (struct result *r = j->results, *next; r; r = next) {
+		next = r->next;
+		free(r);
+	}
 	spool_uncharge(j->results_bytes);
 	j->results = NULL;
+	j->results_end = &j->results;
 	j->n_results = j->results_bytes = 0;
 }
 
@@ -47,15 +55,29 @@ static void strv_free(char **v)
 	free(v);
 }
 
-static void job_free(struct job *j)
+/* Nobody finds it any more, and its output is gone. */
+static void job_unlink(struct job *j)
 {
 	CHECK(!j->users && !j->proc);
 	kernel_forget_job(j);
+	spool_free(TAKE_PTR(j->spool));
+	spool_uncharge(j->results_bytes);
+	j->results_bytes = 0;
+	list_remove(&j->node);
+	list_remove(&j->id_node);
+	n_jobs--;
+}
+
+/* The rest of it. */
+static void job_free(struct job *j)
+{
+	if (!j)
+		return;
 	timer_cancel(&j->timeout);
 	timer_cancel(&j->crowded);
 	timer_cancel(&j->drain);
 	drop_results(j);
-	spool_free(j->spool);
+	free(j->room);
 	strv_free(j->argv);
 	strv_free(j->env);
 	free(j->cwd);
@@ -64,9 +86,6 @@ static void job_free(struct job *j)
 	buf_done(&j->error);
 	for (size_t i = 0; i < j->n_notes; i++)
 		free(j->notes[i]);
-	list_remove(&j->node);
-	list_remove(&j->id_node);
-	n_jobs--;
 	free(j);
 }
 
@@ -90,9 +109,12 @@ static bool reclaim(void)
 	return largest && spool_shed(largest->spool);
 }
 
+static void on_tidy(struct timer *t);
+
 void jobs_init(const struct config *c)
 {
 	config = c;
+	timer_init(&tidy, on_tidy);
 	for (size_t i = 0; i < ARRAY_SIZE(by_id); i++)
 		list_init(&by_id[i]);
 	spool_init(c->spool_head, c->spool_tail, c->spool_session, reclaim);
@@ -120,7 +142,9 @@ static bool drop_oldest(void)
 {
 	list_for_each (j, next, &jobs, struct job, node) {
 		if (j->state == JOB_DONE && !j->users && !j->proc) {
-			job_free(j);
+			job_unlink(j);
+			job_free(dropped);
+			dropped = j;
 			return true;
 		}
 	}
@@ -143,13 +167,9 @@ static void on_crowded(struct timer *t)
 
 static void on_drain(struct timer *t);
 
-struct job *job_new(const uint8_t id[static JOB_ID], enum wire_job_kind kind)
+static struct job *record_new(void)
 {
-	if (n_jobs == LIMIT_JOBS && !drop_oldest())
-		return NULL;
 	struct job *j = xcalloc(1, sizeof(*j));
-	memcpy(j->id, id, JOB_ID);
-	j->kind = kind;
 	j->state = JOB_QUEUED;
 	j->results_end = &j->results;
 	j->room = xmalloc(sizeof(*j->room) + RESULT_ROOM);
@@ -162,6 +182,28 @@ struct job *job_new(const uint8_t id[static JOB_ID], enum wire_job_kind kind)
 	timer_init(&j->timeout, on_timeout);
 	timer_init(&j->crowded, on_crowded);
 	timer_init(&j->drain, on_drain);
+	return j;
+}
+
+static void on_tidy(struct timer *t)
+{
+	(void)t;
+	if (n_busy) /* its end comes here again */
+		return;
+	jobstart_settle();
+	job_free(TAKE_PTR(dropped));
+	if (!spare)
+		spare = record_new();
+	evidence_renew();
+}
+
+struct job *job_new(const uint8_t id[static JOB_ID], enum wire_job_kind kind)
+{
+	if (n_jobs == LIMIT_JOBS && !drop_oldest())
+		return NULL;
+	struct job *j = spare ? TAKE_PTR(spare) : record_new();
+	memcpy(j->id, id, JOB_ID);
+	j->kind = kind;
 	list_append(&jobs, &j->node);
 	list_append(&by_id[id[0]], &j->id_node);
 	n_jobs++;
@@ -173,6 +215,7 @@ void job_discard(struct job *j)
 {
 	CHECK(j->state == JOB_QUEUED);
 	n_busy--;
+	job_unlink(j);
 	job_free(j);
 }
 
@@ -193,11 +236,14 @@ bool job_add_result(struct job *j, const uint8_t *p, size_t n)
 	if (j->n_results == LIMIT_RESULTS || n > LIMIT_RESULT_BYTES - j->results_bytes ||
 		!spool_charge(n))
 		return false;
-	if ((j->n_results & (j->n_results - 1)) == 0) /* room doubles: 1, 2, 4, … */
-		j->results = xrealloc(j->results, MAX(2 * j->n_results, 1U) * sizeof(*j->results));
-	struct buf *b = &j->results[j->n_results++];
-	buf_init(b, n);
-	CHECK(buf_append(b, p, n) == 0);
+	struct result *r = n <= RESULT_ROOM ? TAKE_PTR(j->room) : NULL;
+	if (!r)
+		r = xmalloc(sizeof(*r) + n);
+	*r = (struct result){.n = n};
+	memcpy(r->bytes, p, n);
+	*j->results_end = r;
+	j->results_end = &r->next;
+	j->n_results++;
 	j->results_bytes += n;
 	return true;
 }
@@ -220,6 +266,8 @@ void job_begin(struct job *j)
 void job_output(struct job *j, int stream, const uint8_t *p, size_t n)
 {
 	uint64_t now = clock_monotonic_us();
+	if (!j->spool)
+		j->spool = spool_new();
 	spool_add(j->spool, stream, p, n, j->started_us ? now - j->started_us : 0);
 }
 
@@ -242,6 +290,7 @@ static void job_ended(struct job *j)
 		uplink_event(EVENT_JOB_DONE, &b);
 	}
 	job_tell_waiters(j);
+	timer_set(&tidy, TIDY_US);
 }
 
 void job_fail(struct job *j, enum wire_status status, int errnum, const char *fmt, ...)
@@ -267,8 +316,6 @@ void job_start_failed(struct job *j, enum supervise_step step, int errnum, const
 	const char *why = strerror(errnum);
 	if (errnum == EAGAIN) {
 		job_finish(j, REASON_TOO_MANY_PROCESSES, EVIDENCE_MEASURED);
-	if (!j->spool)
-		j->spool = spool_new();
 	} else if (step == STEP_CWD) {
 		/* WIRE_NOT_FOUND would say that there is no such job */
 		enum wire_status s = errnum == ENOENT || errnum == ENOTDIR ? WIRE_NOT_DIRECTORY

@@ -27,6 +27,15 @@ struct job_input;
 /* The agent's own act that ended a job. */
 enum job_cause { CAUSE_NONE, CAUSE_TIMEOUT, CAUSE_CANCELLED, CAUSE_CROWDED };
 
+/* A MIME bundle of a cell. */
+struct result {
+	struct result *next;
+	size_t n;
+	uint8_t bytes[];
+};
+/* Most cells answer with one that is small. */
+#define RESULT_ROOM 128
+
 struct job {
 	struct list node;    /* all jobs, oldest first */
 	struct list id_node; /* those whose id begins with the same byte */
@@ -35,22 +44,10 @@ struct job {
 	enum wire_job_kind kind;
 	enum wire_job_state state;
 	unsigned users; /* streams that stand on it; a record in use is not dropped */
-	char command[JOB_COMMAND_TEXT + 1];
 	uint64_t timeout_us;
 	struct list waiters;
 	bool want_stdin, input_closed;
 	struct job_input *input;
-
-	/* a command */
-	char **argv, **env;
-	char *cwd;
-	struct proc *proc; /* lives until the last process of its tree is gone */
-	int stdin_fd;      /* to the program, -1: none or closed */
-	struct source stdin_source;
-	int wait_status;
-	unsigned left;
-	unsigned drains;
-	struct timer drain;
 
 	/* a cell */
 	struct kernel *kernel;
@@ -59,7 +56,8 @@ struct job {
 	uint32_t generation;
 	bool kernel_created;
 	struct buf error; /* TLVs of the error that the cell raised */
-	struct buf *results;
+	struct result *results, **results_end;
+	struct result *room; /* for RESULT_ROOM bytes, made with the record; NULL: used */
 	size_t n_results, results_bytes;
 
 	/* running, and after it */
@@ -67,7 +65,6 @@ struct job {
 	struct evidence before;
 	uint64_t started_us, started_real_us, duration_us; /* started: CLOCK_MONOTONIC, _REALTIME */
 	struct timer timeout;
-	struct timer crowded; /* a command that began when no process could be made */
 	enum job_cause cause;
 
 	/* the end */
@@ -80,6 +77,20 @@ struct job {
 	int exit_code, signal;
 	char *notes[JOB_NOTES];
 	size_t n_notes;
+
+	/* a command */
+	char **argv, **env;
+	char *cwd;
+	struct proc *proc; /* lives until the last process of its tree is gone */
+	int stdin_fd;      /* to the program, -1: none or closed */
+	struct source stdin_source;
+	int wait_status;
+	unsigned left;
+	unsigned drains;
+	struct timer drain;
+	struct timer crowded; /* it began when no process could be made */
+
+	char command[JOB_COMMAND_TEXT + 1];
 };
 
 /* c is kept. Call once. */

@@ -6,6 +6,7 @@
 #include "agent/jobsearch.h"
 #include "agent/jobstart.h"
 #include "agent/kernel.h"
+#include "agent/spare.h"
 #include "wire/tlv.h"
 
 /* ---- waiting ---- */
@@ -15,16 +16,18 @@ struct waiter {
 	struct stream *stream;
 	struct job *job;
 	size_t inline_bytes;
-	size_t next_result;
+	struct result *const *next; /* which it has not been told yet; in the list of them */
 	struct timer timer;
 };
+
+static void *spare;
 
 static void waiter_free(struct waiter *w)
 {
 	timer_cancel(&w->timer);
 	list_remove(&w->node);
 	w->job->users--;
-	free(w);
+	spare_give(&spare, w);
 }
 
 static void waiter_answer(struct waiter *w)
@@ -35,7 +38,7 @@ static void waiter_answer(struct waiter *w)
 		stream_fail(s, j->fail, j->fail_errno, "%s", j->fail_text);
 	} else {
 		static struct buf b = {
-			.max = LIMIT_FRAME_PAYLOAD - 2}; /* kept, as in stream_end() */
+			.max = LIMIT_FRAME_PAYLOAD - 2}; /* kept: every call ends here */
 		job_status(j, w->inline_bytes, &b);
 		stream_end(s, WIRE_OK, &b);
 		buf_clear(&b);
@@ -46,10 +49,10 @@ static void waiter_answer(struct waiter *w)
 /* Results as the link's queue takes them, while the job runs too; the answer when it is done. */
 static void waiter_go_on(struct waiter *w)
 {
-	while (w->next_result < w->job->n_results) {
+	for (struct result *r; (r = *w->next); w->next = &r->next) {
 		if (!stream_may_send(w->stream))
 			return;
-		stream_msg(w->stream, &w->job->results[w->next_result++]);
+		stream_msg(w->stream, &(struct buf){.data = r->bytes, .len = r->n});
 	}
 	if (w->job->state == JOB_DONE)
 		waiter_answer(w);
@@ -75,9 +78,10 @@ static void on_waited(struct timer *t)
 /* wait_ms UINT64_MAX: until it is done. */
 static void wait_for(struct stream *s, struct job *j, uint64_t wait_ms, uint64_t inline_bytes)
 {
-	struct waiter *w = xcalloc(1, sizeof(*w));
+	struct waiter *w = spare_take(&spare, sizeof(*w));
 	w->stream = s;
 	w->job = j;
+	w->next = &j->results;
 	w->inline_bytes = (size_t)MIN(inline_bytes, LIMIT_INLINE_OUTPUT);
 	timer_init(&w->timer, on_waited);
 	list_append(&j->waiters, &w->node);
