@@ -82,10 +82,20 @@ def bundle(figure):
     return [("text/plain", str(figure).encode()), ("image/png", png(figure))]
 
 
-def flush(emit):
-    """Shows and closes what is open. Costs nothing where there is no matplotlib."""
+def _managers():
+    """pyplot's class that knows the open figures, or None where there is no matplotlib."""
+    return getattr(sys.modules.get("matplotlib._pylab_helpers"), "Gcf", None)
+
+
+def are_open():
+    """Is there anything for flush() and discard() to do?"""
     helpers = sys.modules.get("matplotlib._pylab_helpers")
-    gcf = getattr(helpers, "Gcf", None)
+    return _shown or (helpers is not None and getattr(_managers(), "figs", None))
+
+
+def flush(emit):
+    """Shows and closes what is open."""
+    gcf = _managers()
     if gcf is None:
         return
     shown = _shown[:]
@@ -101,6 +111,6 @@ def flush(emit):
 def discard():
     """Closes what is open."""
     _shown.clear()
-    gcf = getattr(sys.modules.get("matplotlib._pylab_helpers"), "Gcf", None)
+    gcf = _managers()
     if gcf is not None:
         gcf.destroy_all()

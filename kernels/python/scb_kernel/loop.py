@@ -123,12 +123,15 @@ class Kernel:
         self.channel = wire.Channel(out_of_the_way(fd), self.interrupts)
         self.stdin.attach(self.channel)
 
-    def emit(self, mimes, is_result=False, at_end=False):
-        """Shows a MIME bundle: at once, or with the end of the cell."""
+    def emit(self, mimes):
+        """Shows a MIME bundle at once."""
+        self._emit(show.display_frame(mimes, False), False)
+
+    def _emit(self, frame, at_end):
+        """Shows what a frame holds: at once, or with the end of the cell."""
         if self._shown >= SHOW_MAX or self._shown_bytes >= SHOW_BYTES_MAX:
             self._not_shown += 1
             return
-        frame = show.display_frame(mimes, is_result)
         self._shown += 1
         self._shown_bytes += len(frame)
         if at_end:
@@ -142,7 +145,7 @@ class Kernel:
             return
         self.namespace["_"] = value
         if not silenced:
-            self.emit(show.bundle(value), is_result=True, at_end=True)
+            self._emit(show.result_frame(value), True)
 
     # ---- running ----
 
@@ -177,9 +180,10 @@ class Kernel:
 
     def _run_codes(self, codes):
         """Runs them in turn: the value of the last."""
-        if any(code.co_flags & _CO_COROUTINE for code in codes):
-            self.namespace.setdefault("asyncio", self._import_asyncio())  # who awaits has use for it
-            return self.run_coroutine(self._run_async(codes))
+        for code in codes:
+            if code.co_flags & _CO_COROUTINE:
+                self.namespace.setdefault("asyncio", self._import_asyncio())  # who awaits has use for it
+                return self.run_coroutine(self._run_async(codes))
         value = None
         for code in codes:
             value = eval(code, self.namespace)
@@ -239,24 +243,25 @@ class Kernel:
         self._run_in_ipython(source)
         return True
 
-    def _compile_expression(self, source):
-        """The code of a cell that is one expression in one line, else None. What is asked most often
-        needs no tree; where a `=` stands it is mostly a statement."""
-        if "\n" in source or "=" in source or source[:1].isspace():
-            return None
-        try:
-            return compile(source, self.cell_name, "eval", self._flags, True)
-        except SyntaxError:
-            return None
-
     def _execute(self, source):
         if self._shell is None and ("IPython" in source or "get_ipython" in source):
             self._load_ipython()
-        code = self._compile_expression(source)
+        # What is asked most often, one expression in one line, needs no tree; where a `=` stands it is
+        # mostly a statement.
+        code = None
+        if "\n" not in source and "=" not in source:
+            try:
+                code = compile(source, self.cell_name, "eval", self._flags, True)
+            except SyntaxError:
+                pass
         if code is None:
             self._execute_tree(source)
-        elif not (self._is_bare_magic(source) and self._in_ipython(source)):
+        elif code.co_names and self._is_bare_magic(source) and self._in_ipython(source):
+            pass
+        elif code.co_flags & _CO_COROUTINE:
             self.show_result(self._run_codes((code,)), False)
+        else:
+            self.show_result(eval(code, self.namespace), False)
 
     def _execute_tree(self, source):
         try:
@@ -303,17 +308,18 @@ class Kernel:
 
     def _finish_figures(self):
         try:
-            figures.flush(lambda mimes: self.emit(mimes, at_end=True))
+            figures.flush(lambda mimes: self._emit(show.display_frame(mimes, False), True))
         finally:
             figures.discard()
 
     def _run(self, source, mode):
         """Runs a cell: (status, exit code or None, the exception or None)."""
+        interrupts = self.interrupts
         try:
             try:
-                self.interrupts.running = True
+                interrupts.running = True
                 try:
-                    if self.interrupts.missed:
+                    if interrupts.missed:
                         self._catch_up()
                     if mode:
                         self._serve_request(mode, source)
@@ -324,11 +330,12 @@ class Kernel:
                 except BaseException:
                     self._finish_figures()
                     raise
-                self._finish_figures()
+                if figures.are_open():
+                    self._finish_figures()
             finally:
-                self.interrupts.running = False
+                interrupts.running = False
         except KeyboardInterrupt as error:
-            self.interrupts.running = False
+            interrupts.running = False
             figures.discard()
             return wire.CELL_INTERRUPTED, None, error
         except SystemExit as error:
@@ -357,7 +364,7 @@ class Kernel:
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
         self.stdin.begin(stdin_open and not mode)  # a request's input is no code's
-        self.channel.begin_cell()
+        self.channel.in_cell = True
         status, code, error = self._run(source, mode)
         self.stdin.end()
         if self.channel.forked:
@@ -443,11 +450,9 @@ class Kernel:
                     source = value.decode("utf-8", "replace")
                 elif tag == wire.TAG_STDIN_MODE:
                     stdin_open = value[-1:] == b"\1"
-            mode, is_request, request = source.partition("\0")
-            if is_request:
-                source = request  # no code of Python holds a NUL
-            else:
-                mode = ""
+            mode = ""
+            if "\0" in source:  # no code of Python holds one: a request
+                mode, _, source = source.partition("\0")
             if "\r" in source:
                 source = source.replace("\r\n", "\n").replace("\r", "\n")
             try:

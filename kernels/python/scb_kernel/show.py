@@ -169,3 +169,21 @@ def display_frame(mimes, is_result):
         else:
             body += tag + wire.tlv(wire.TAG_MIME_DATA, data)
     return wire.frame(wire.DISPLAY, body)
+
+
+def _short_head(length):
+    """What stands before a plain text of that length in a result's frame."""
+    text = b"." * length
+    return display_frame([("text/plain", text)], True)[: -length or None]
+
+
+_SHORT_HEADS = tuple(_short_head(length) for length in range(64))
+
+
+def result_frame(value):
+    """The frame of a cell's result. That of a number is put together at once."""
+    if type(value) in _scalars:
+        text = repr(value)
+        if len(text) < len(_SHORT_HEADS):
+            return _SHORT_HEADS[len(text)] + text.encode()
+    return display_frame(bundle(value), True)

@@ -13,6 +13,8 @@ def bounded(text, limit):
 def bounded_bytes(text, limit):
     """The same as UTF-8 of at most limit bytes."""
     data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= limit:
+        return data
     # First as if all characters were of one length, then as if each took four bytes.
     for characters in (len(text) * (limit - 100) // (len(data) or 1), (limit - 100) // 4):
         if len(data) > limit:

@@ -33,9 +33,12 @@ BOOT_ENV = 6
 CELL_OK, CELL_ERROR, CELL_EXIT, CELL_INTERRUPTED = 0, 1, 2, 3
 
 _header = struct.Struct(">BBHII")
+_HEADER_SIZE = _header.size
 _tlv = struct.Struct(">HI")
+_TLV_SIZE = _tlv.size
 _fd = struct.Struct("=i")
 _FDS_SPACE = _socket.CMSG_SPACE(8 * _fd.size)
+_CLOEXEC = _socket.MSG_CMSG_CLOEXEC
 
 
 class ProtocolError(Exception):
@@ -53,16 +56,17 @@ def tlv(tag, value):
 
 def tlvs(payload):
     """The (tag, bytes) pairs of a message."""
-    at, end = 0, len(payload)
+    pairs, at, end = [], 0, len(payload)
     while at < end:
-        if end - at < _tlv.size:
+        if end - at < _TLV_SIZE:
             raise ProtocolError("a message ends inside a tag")
         tag, length = _tlv.unpack_from(payload, at)
-        at += _tlv.size
-        if end - at < length:
+        begin = at + _TLV_SIZE
+        at = begin + length
+        if at > end:
             raise ProtocolError("a message ends inside a value")
-        yield tag, payload[at : at + length]
-        at += length
+        pairs.append((tag, payload[begin:at]))
+    return pairs
 
 
 def frame(kind, payload):
@@ -84,7 +88,7 @@ class Channel:
         self._in = b""
         self._fds = []  # came with the last bytes read
         self._lock = threading.Lock()
-        self._in_cell = False
+        self.in_cell = False
         self.forked = False
 
     def waits(self):
@@ -94,26 +98,26 @@ class Channel:
     def read(self):
         """The next frame: (kind, flags, payload). EOFError once the agent is gone."""
         while True:
-            if len(self._in) >= _header.size:
-                version, kind, flags, _, length = _header.unpack_from(self._in)
+            got = self._in
+            if len(got) >= _HEADER_SIZE:
+                version, kind, flags, _, length = _header.unpack_from(got)
                 if version != VERSION or length > PAYLOAD_MAX:
                     raise ProtocolError("not a frame")
-                end = _header.size + length
-                if len(self._in) >= end:
-                    payload = self._in[_header.size : end]
-                    self._in = self._in[end:]
-                    return kind, flags, payload
+                end = _HEADER_SIZE + length
+                if len(got) >= end:
+                    self._in = got[end:]
+                    return kind, flags, got[_HEADER_SIZE:end]
             self._waiting.poll()
             # A large buffer would be mapped and unmapped for every cell; most frames are small.
-            self._receive(READ_SIZE if len(self._in) < READ_SIZE else PAYLOAD_MAX)
+            self._receive(READ_SIZE if len(got) < READ_SIZE else PAYLOAD_MAX)
 
     def _receive(self, size, flags=0):
-        chunk, extra, _, _ = self._socket.recvmsg(
-            size, _FDS_SPACE, flags | _socket.MSG_CMSG_CLOEXEC
-        )
+        chunk, extra, _, _ = self._socket.recvmsg(size, _FDS_SPACE, flags | _CLOEXEC)
         if not chunk:
             raise EOFError
         self._in += chunk
+        if not extra:
+            return
         for level, kind, data in extra:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                 self._fds += [fd for fd, in _fd.iter_unpack(data)]
@@ -147,20 +151,21 @@ class Channel:
     def fileno(self):
         return self._fd
 
-    def begin_cell(self):
-        self._in_cell = True
-
     def display(self, frame):
         """Sends a DISPLAY frame, but not for a thread that outlives its cell."""
         with self._interrupts, self._lock:
-            if self._in_cell:
+            if self.in_cell:
                 self._write(frame)
 
     def end_cell(self, frames):
-        """Sends the last frames of a cell, and nothing after them until the next one."""
-        with self._interrupts, self._lock:
-            self._in_cell = False
+        """Sends the last frames of a cell, and nothing after them until the next one. None runs any
+        more, so that no interrupt raises."""
+        self._lock.acquire()  # touches less memory than `with`
+        try:
+            self.in_cell = False
             self._write(frames)
+        finally:
+            self._lock.release()
 
     def _write(self, frames):
         """Whole: an interrupt waits until they are out."""
