@@ -118,6 +118,33 @@ class Both:
         self.ok("import sys; sys.stdout.close(); sys.stderr.close()")
         self.ok("print('here')", out="here\n")
 
+    def test_streams_that_code_broke_are_mended(self):
+        broken = "class W:\n    def write(self, text): pass\n    {}\n{}"
+        for code in (
+            "import sys; sys.stdout.detach(); sys.stderr.detach();",
+            "del sys.stdout, sys.stderr, sys.stdin",
+            "sys.stdin = object(); sys.stdin",
+            broken.format("", "sys.stdout = W()"),
+            broken.format("def flush(self): 1/0", "sys.stderr = W()"),
+            broken.format("closed = property(lambda self: 1/0)", "sys.stdout = sys.stderr = W()"),
+            "sys.stdout.flush = None",
+        ):
+            self.ok(code)
+            self.ok("1+1", "2")
+            self.ok("sys.stdout = sys.stdin = None")
+            self.ok("print('here')", out="here\n")
+            self.ok("sys.stdin.read()", "''")
+        self.ok("sys.stderr = None")
+
+    def test_what_the_kernel_says_needs_no_stream(self):
+        for code, status in (("sys.exit('why')", EXIT), ("for i in range(70): display(i)", OK)):
+            result = self.kernel.run("import sys; sys.stderr.close()\n" + code)
+            self.assertEqual(result.status, status, result.traceback)
+            self.assertRegex(result.err, "why|6 more")
+            result = self.kernel.run("sys.stderr = object()\n" + code)
+            self.assertEqual(result.status, status, result.traceback)
+            self.ok("sys.stderr = None")
+
     def test_error(self):
         result = self.fails("def f():\n    return 1 / 0\n\nf()", "ZeroDivisionError")
         self.assertEqual(result.message, "division by zero")

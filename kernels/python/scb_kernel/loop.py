@@ -76,7 +76,8 @@ class Kernel:
         self.namespace["__builtins__"] = builtins
         self.source = ""
         self.cell_name = ""
-        self._count = 0
+        self._count = 0  # of the next cell
+        self._next_name = ""
         self._flags = _ALLOW_AWAIT
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
@@ -351,34 +352,44 @@ class Kernel:
             return 0
         if isinstance(code, int):
             return code & 0xFF
-        print(code, file=sys.stderr)  # as Python does
+        streams.complain(code)  # as Python does
         return 1
 
-    def run_cell(self, source, stdin_open, mode=""):
+    def _make_ready(self):
+        """What the next cell needs and can be done before it comes, when nobody waits."""
+        self.interrupts.install()
+        self.stdin.mend()
         self._count += 1
-        self.source = source
-        self.cell_name = f"<cell {self._count}>"
-        lines = [line + "\n" for line in source.split("\n")]  # as the compiler counts them
-        linecache.cache[self.cell_name] = (len(source), None, lines, self.cell_name)
+        self._next_name = f"<cell {self._count}>"
         linecache.cache.pop(f"<cell {self._count - SOURCES_MAX}>", None)
+
+    def run_cell(self, source, stdin_open, mode=""):
+        self.source = source
+        name = self.cell_name = self._next_name
+        if "\n" in source:
+            lines = [line + "\n" for line in source.split("\n")]  # as the compiler counts them
+        else:
+            lines = [source + "\n"]
+        linecache.cache[name] = (len(source), None, lines, name)
         self._outgoing = b""
         self._shown = self._shown_bytes = self._not_shown = 0
-        self.stdin.begin(stdin_open and not mode)  # a request's input is no code's
+        if stdin_open or self.stdin.is_open:
+            self.stdin.begin(stdin_open and not mode)  # a request's input is no code's
         self.channel.in_cell = True
         status, code, error = self._run(source, mode)
-        self.stdin.end()
+        if stdin_open:
+            self.stdin.end()
         if self.channel.forked:
             self._end_fork(status, code, error)
         if self._not_shown:
-            print(f"{self._not_shown} more results were not shown: a cell shows {SHOW_MAX}, "
-                  "4 MiB together.", file=sys.stderr)
+            streams.complain(
+                f"{self._not_shown} more results were not shown: a cell shows {SHOW_MAX}, 4 MiB together."
+            )
         done = _DONE_OK if status == wire.CELL_OK else self._done(status, code, error)
-        streams.repair_outputs()
-        streams.flush_outputs()
+        streams.settle_outputs()
         frames = self._outgoing + done
         self._outgoing = b""
         self.channel.end_cell(frames)
-        self.interrupts.install()
 
     @staticmethod
     def _done(status, code, error):
@@ -416,7 +427,7 @@ class Kernel:
         self.stdin.attach(self.channel)
         self.namespace.clear()
         self.namespace.update(kept)
-        for number in range(1, self._count + 1):
+        for number in range(1, self._count):
             linecache.cache.pop(f"<cell {number}>", None)
         self._count = 0
         self._flags = _ALLOW_AWAIT
@@ -427,7 +438,7 @@ class Kernel:
         # cannot be forked (twin.py).
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         self.workspace = os.getcwd()
-        self.interrupts.install()
+        self._make_ready()
         self.send_ready()
         if os.environ.pop("SCB_KERNEL_WARM", None):
             warm.up(self.channel)
@@ -459,6 +470,7 @@ class Kernel:
                 self.run_cell(source, stdin_open, mode)
             except OSError:
                 return
+            self._make_ready()
 
 
 def set_variables(payload):

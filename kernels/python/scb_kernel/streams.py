@@ -6,6 +6,7 @@ import io
 import os
 import select
 import sys
+from io import TextIOWrapper
 
 from . import wire
 
@@ -20,7 +21,7 @@ def open_output(fd):
     """A text stream on fd: a line goes out at its end, the rest when the cell ends. Closing it
     leaves the descriptor open."""
     raw = io.FileIO(fd, "w", closefd=False)
-    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
+    return TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
 
 
 def install_outputs():
@@ -30,20 +31,45 @@ def install_outputs():
     sys.stderr = sys.__stderr__ = open_output(2)
 
 
-def repair_outputs():
-    """A cell may close what the next one needs."""
-    if sys.stdout is None or sys.stdout.closed:
-        sys.stdout = sys.__stdout__ = open_output(1)
-    if sys.stderr is None or sys.stderr.closed:
-        sys.stderr = sys.__stderr__ = open_output(2)
-
-
 def flush_outputs():
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (AttributeError, ValueError, OSError):
+        except Exception:
             pass  # a stream that code put there, or closed
+
+
+def _is_open(stream):
+    try:
+        return stream is not None and not getattr(stream, "closed", False)
+    except Exception:  # ValueError: its buffer was detached
+        return False
+
+
+def settle_outputs():
+    """flush_outputs() at the end of a cell, which may have closed what the next one needs."""
+    try:
+        if type(sys.stdout) is type(sys.stderr) is TextIOWrapper:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return  # one that is closed would have raised
+    except Exception:
+        pass
+    for name, fd in (("stdout", 1), ("stderr", 2)):
+        if not _is_open(getattr(sys, name, None)):
+            stream = open_output(fd)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+    flush_outputs()
+
+
+def complain(text):
+    """Says something on stderr, whatever the cell made of it."""
+    settle_outputs()
+    try:
+        print(text, file=sys.stderr)
+    except Exception:
+        pass
 
 
 class _CellInput(io.RawIOBase):
@@ -82,28 +108,35 @@ class Stdin:
     def __init__(self, channel, interrupts):
         self._channel = channel
         self._interrupts = interrupts
-        self._open = False
+        self.is_open = False
         self._raw = None
         builtins.input = self.input
         getpass.getpass = self.getpass
-        self.begin(False)
+        self.mend()
 
     def attach(self, channel):
         self._channel = channel
 
     def begin(self, is_open):
-        """For each cell: is there any?"""
+        """For a cell for which this changes: is there any?"""
         if is_open:
             self._raw = _CellInput(self._channel, self._interrupts)
-            sys.stdin = io.TextIOWrapper(io.BufferedReader(self._raw), "utf-8", "replace")
-        elif self._open or sys.stdin is None or sys.stdin.closed or sys.stdin is sys.__stdin__:
-            sys.stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
-        self._open = is_open
+            sys.stdin = TextIOWrapper(io.BufferedReader(self._raw), "utf-8", "replace")
+        else:
+            sys.stdin = TextIOWrapper(io.BytesIO(), "utf-8")
+        self.is_open = is_open
 
     def end(self):
         if self._raw is not None:
             self._raw.ended = True
             self._raw = None
+
+    @staticmethod
+    def mend():
+        """Between cells: one may have closed what the next one needs."""
+        stream = getattr(sys, "stdin", None)
+        if stream is sys.__stdin__ or not _is_open(stream):
+            sys.stdin = TextIOWrapper(io.BytesIO(), "utf-8")
 
     def input(self, prompt="", /):
         """Reads a line of what the call gave as stdin."""
@@ -116,7 +149,7 @@ class Stdin:
     def _line(self, name, prompt, stream):
         stream.write(str(prompt))
         stream.flush()
-        if not self._open:
+        if not self.is_open:
             raise StdinNotAvailable(
                 f"{name} has nothing to read: this call was given no stdin. Pass the lines that it "
                 "shall read as `stdin` of run_code, or set the value in the code."
