@@ -135,6 +135,22 @@ class Jobs(Case):
         self.status(self.c.run("echo other", job=job), "WIRE_CONFLICT")
         self.status(self.c.run(command, job=job, env=["A=1"]), "WIRE_CONFLICT")
 
+    def test_other_content_is_told_at_any_time(self):
+        def check(command, job):
+            self.status(self.c.run("echo other", job=job), "WIRE_CONFLICT")
+            self.run_ok(command, job=job)
+
+        jobs = [("true " + "x" * n, os.urandom(16)) for n in (1, 100000)]
+        for command, job in jobs:
+            stream = self.c.start(command, job=job)
+            check(command, job)
+            self.ok(self.c.wait(stream))
+            time.sleep(0.05)  # the agent has had time for what it puts off
+            check(command, job)
+            self.run_ok("true")
+        for command, job in jobs:
+            check(command, job)
+
     def test_waiting_ends_the_job_goes_on(self):
         r = self.run_ok("echo early; sleep 0.5; echo late", wait_ms=100)
         self.assertEqual((r.state, r.stdout, r.reason), (JOB_RUNNING, b"early\n", None))
