@@ -40,7 +40,7 @@
 #define ANSWER_LOOK_US 500
 #define LINE_LOOK_US   100
 
-/* A line of the host, as the frame that is sent. */
+/* A line of the host, as the frame that is sent; its head is written then. */
 struct kept {
 	struct kept *next;
 	uint64_t number, came_us;
@@ -124,7 +124,6 @@ static void keep(void *user, const char *line, size_t n)
 		.came_us = clock_monotonic_us(),
 		.flags = line ? 0 : FRONT_TOO_LONG,
 		.n = n};
-	frontwire_message_head(k->number, k->flags, 0, n, k->frame);
 	if (n)
 		memcpy(k->frame + FRONT_MESSAGE_HEAD, line, n);
 	if (f->last)
