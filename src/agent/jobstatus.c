@@ -3,7 +3,26 @@
 
 #include "agent/kernel.h"
 #include "base/clock.h"
+#include "wire/frame.h"
 #include "wire/tlv.h"
+
+/* What is kept of a stream from offset on, at most n bytes; no TLV where that is nothing. */
+static int put_kept(const struct job *j, int stream, uint16_t tag, uint64_t offset, size_t n,
+	struct buf *b, size_t *ret_n)
+{
+	*ret_n = 0;
+	int r = buf_reserve(b, TLV_HEADER + n);
+	if (r < 0)
+		return r;
+	uint8_t *h = b->data + b->len;
+	*ret_n = spool_copy(j->spool, stream, offset, h + TLV_HEADER, n);
+	if (*ret_n) {
+		wire_put16(h, tag);
+		wire_put32(h + 2, (uint32_t)*ret_n);
+		b->len += TLV_HEADER + *ret_n;
+	}
+	return 0;
+}
 
 static int put_output(const struct job *j, int stream, size_t inline_bytes, struct buf *b)
 {
@@ -14,19 +33,14 @@ static int put_output(const struct job *j, int stream, size_t inline_bytes, stru
 	int r = tlv_u64(b, base, total);
 	if (lost)
 		r |= tlv_u64(b, (uint16_t)(base + 3), lost);
-	_cleanup_free_ uint8_t *text = inline_bytes && total ? xmalloc(inline_bytes) : NULL;
-	if (!text)
+	size_t n = (size_t)MIN(total, (uint64_t)inline_bytes), head, tail;
+	if (!n)
 		return r;
-	size_t head = spool_copy(j->spool, stream, 0, text, inline_bytes);
-	if (head)
-		r |= tlv_bytes(b, (uint16_t)(base + 1), text, head);
-	uint64_t at = MAX((uint64_t)head, total - MIN(total, (uint64_t)inline_bytes));
+	r |= put_kept(j, stream, (uint16_t)(base + 1), 0, n, b, &head);
+	uint64_t at = MAX((uint64_t)head, total - n);
 	if (lost && at < from + lost)
 		at = from + lost;
-	size_t tail = spool_copy(j->spool, stream, at, text, inline_bytes);
-	if (tail)
-		r |= tlv_bytes(b, (uint16_t)(base + 2), text, tail);
-	return r;
+	return r | put_kept(j, stream, (uint16_t)(base + 2), at, n, b, &tail);
 }
 
 static int put_end(const struct job *j, struct buf *b)
