@@ -68,6 +68,12 @@ class Both:
         self.assertEqual(self.ok("").shown, [])
         self.assertEqual(self.ok("# nothing").shown, [])
 
+    def test_numbers(self):
+        for n in (0, 1, 61, 62, 63, 64, 4000):
+            self.ok(f"10**{n}", "1" + "0" * n)
+        for code in ("True", "-1.5", "2j"):
+            self.ok(code, code)
+
     def test_state(self):
         self.ok("first = 20")
         self.ok("def double(n):\n    return 2 * n")

@@ -82,15 +82,17 @@ def bundle(figure):
     return [("text/plain", str(figure).encode()), ("image/png", png(figure))]
 
 
+_HELPERS = "matplotlib._pylab_helpers"
+
+
 def _managers():
     """pyplot's class that knows the open figures, or None where there is no matplotlib."""
-    return getattr(sys.modules.get("matplotlib._pylab_helpers"), "Gcf", None)
+    return getattr(sys.modules.get(_HELPERS), "Gcf", None)
 
 
 def are_open():
     """Is there anything for flush() and discard() to do?"""
-    helpers = sys.modules.get("matplotlib._pylab_helpers")
-    return _shown or (helpers is not None and getattr(_managers(), "figs", None))
+    return _shown or (_HELPERS in sys.modules and getattr(_managers(), "figs", None))
 
 
 def flush(emit):

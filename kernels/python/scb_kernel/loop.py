@@ -385,7 +385,7 @@ class Kernel:
             streams.complain(
                 f"{self._not_shown} more results were not shown: a cell shows {SHOW_MAX}, 4 MiB together."
             )
-        done = _DONE_OK if status == wire.CELL_OK else self._done(status, code, error)
+        done = _DONE_OK if error is None else self._done(status, code, error)
         streams.settle_outputs()
         frames = self._outgoing + done
         self._outgoing = b""
@@ -447,30 +447,35 @@ class Kernel:
                 kind, _, payload = self.channel.read()
             except (EOFError, OSError):
                 return
-            if kind == wire.FORK:
+            if kind == wire.CELL:
+                try:
+                    source, stdin_open, mode = _cell(payload)
+                    self.run_cell(source, stdin_open, mode)
+                except OSError:
+                    return
+                self._make_ready()
+            elif kind == wire.FORK:
                 twin.answer(self, self.channel.take_fds())
-                continue
-            if kind == wire.ENV:
+            elif kind == wire.ENV:
                 set_variables(payload)
-                continue
-            if kind != wire.CELL:
-                continue  # DATA that its cell did not read, INTERRUPT that came too late
-            source, stdin_open = "", False
-            for tag, value in wire.tlvs(payload):
-                if tag == wire.TAG_CODE:
-                    source = value.decode("utf-8", "replace")
-                elif tag == wire.TAG_STDIN_MODE:
-                    stdin_open = value[-1:] == b"\1"
-            mode = ""
-            if "\0" in source:  # no code of Python holds one: a request
-                mode, _, source = source.partition("\0")
-            if "\r" in source:
-                source = source.replace("\r\n", "\n").replace("\r", "\n")
-            try:
-                self.run_cell(source, stdin_open, mode)
-            except OSError:
-                return
-            self._make_ready()
+            # else DATA that its cell did not read, or INTERRUPT that came too late
+
+
+def _cell(payload):
+    """What a CELL asks for: (source, whether input will come, mode: "" where the source is code)."""
+    source, stdin_open, at = "", False, 0
+    while at < len(payload):
+        tag, begin, at = wire.tag_at(payload, at)
+        if tag == wire.TAG_CODE:
+            source = payload[begin:at].decode("utf-8", "replace")
+        elif tag == wire.TAG_STDIN_MODE:
+            stdin_open = payload[begin:at][-1:] == b"\1"
+    mode = ""
+    if "\0" in source:  # no code of Python holds one
+        mode, _, source = source.partition("\0")
+    if "\r" in source:
+        source = source.replace("\r\n", "\n").replace("\r", "\n")
+    return source, stdin_open, mode
 
 
 def set_variables(payload):

@@ -54,19 +54,24 @@ def tlv(tag, value):
     return _tlv.pack(tag, len(value)) + value
 
 
+def tag_at(payload, at):
+    """The tag at a place of a message, and where its value begins and ends."""
+    begin = at + _TLV_SIZE
+    if begin > len(payload):
+        raise ProtocolError("a message ends inside a tag")
+    tag, length = _tlv.unpack_from(payload, at)
+    end = begin + length
+    if end > len(payload):
+        raise ProtocolError("a message ends inside a value")
+    return tag, begin, end
+
+
 def tlvs(payload):
     """The (tag, bytes) pairs of a message."""
-    pairs, at, end = [], 0, len(payload)
-    while at < end:
-        if end - at < _TLV_SIZE:
-            raise ProtocolError("a message ends inside a tag")
-        tag, length = _tlv.unpack_from(payload, at)
-        begin = at + _TLV_SIZE
-        at = begin + length
-        if at > end:
-            raise ProtocolError("a message ends inside a value")
-        pairs.append((tag, payload[begin:at]))
-    return pairs
+    at = 0
+    while at < len(payload):
+        tag, begin, at = tag_at(payload, at)
+        yield tag, payload[begin:at]
 
 
 def frame(kind, payload):
