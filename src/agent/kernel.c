@@ -27,6 +27,7 @@
 
 static struct list kernels = LIST_INIT(kernels);
 static size_t n_kernels;
+static struct kernel *latest; /* that a cell ran in; NULL: none yet */
 
 void kernels_init(const struct config *c)
 {
@@ -122,6 +123,7 @@ static void run_cell(struct kernel *k, struct job *j, const struct buf *cell)
 {
 	timer_cancel(&k->ladder);
 	k->current = k->speaker = j;
+	latest = k;
 	j->generation = k->generation;
 	job_begin(j);
 	CHECK(frame_append(&k->out, FRAME_CELL, 0, 0, cell->data, cell->len) == 0);
@@ -131,6 +133,15 @@ static void run_cell(struct kernel *k, struct job *j, const struct buf *cell)
 static bool is_free(const struct kernel *k)
 {
 	return k->state == KERNEL_UP && !k->current && !k->fork;
+}
+
+void kernels_expect(void)
+{
+	struct kernel *k = latest;
+	if (!k || !k->expects || !is_free(k) || k->signals || !list_empty(&k->queue) || k->out.len)
+		return;
+	CHECK(frame_append(&k->out, FRAME_EXPECT, 0, 0, NULL, 0) == 0);
+	flush(k);
 }
 
 void kernel_run_next(struct kernel *k)
@@ -261,8 +272,10 @@ static bool on_ready(struct kernel *k, const struct frame *f)
 			copy_text(k->engine, &t);
 		else if (t.tag == TAG_VERSION)
 			copy_text(k->version, &t);
-		else if (t.tag == TAG_FEATURE && t.n == 4 && memcmp(t.p, "fork", 4) == 0)
+		else if (t.tag == TAG_FEATURE && tlv_is(&t, "fork"))
 			k->forks = true;
+		else if (t.tag == TAG_FEATURE && tlv_is(&t, "expect"))
+			k->expects = true;
 	}
 	k->ready = true;
 	check_up(k);
@@ -494,7 +507,7 @@ static void begin(struct kernel *k)
 {
 	CHECK(k->state == KERNEL_DOWN);
 	k->broke_protocol = k->start_took_long = k->stop_asked = k->interrupted = false;
-	k->ready = k->supervised = k->forks = false;
+	k->ready = k->supervised = k->forks = k->expects = false;
 	k->signals = 0;
 	k->ladder_step = 0;
 	k->speaker = NULL;

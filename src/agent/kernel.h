@@ -50,7 +50,8 @@ struct kernel {
 	bool broke_protocol, start_took_long, stop_asked, interrupted;
 	/* Both, and it is up; a kernel started here is supervised from the beginning. */
 	bool ready, supervised;
-	bool forks;       /* READY said so: it understands FORK */
+	bool forks;       /* READY said so: it understands FORK … */
+	bool expects;     /* … and EXPECT */
 	unsigned signals; /* on their way to it: no cell begins that they are not meant for */
 
 	/* kernelfork.c: a twin is being made of it, and no cell begins; it is such a twin, and not
@@ -101,6 +102,8 @@ bool kernel_input(struct job *j, const uint8_t *p, size_t n, bool fin);
 /* The record is about to be freed. */
 void kernel_forget_job(struct job *j);
 
+/* EXPECT has come: the kernel that the last cell ran in is told, if it is free. */
+void kernels_expect(void);
 /* Gives the next cell to a kernel that is free for it. */
 void kernel_run_next(struct kernel *k);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/kernel.h"
 #include "agent/recall.h"
 #include "agent/spare.h"
 #include "agent/streams.h"
@@ -249,6 +250,11 @@ bool streams_frame(const struct frame *f)
 		if (f->len > 64)
 			return false;
 		uplink_send(FRAME_PONG, 0, f->stream, f->payload, f->len);
+		return true;
+	case FRAME_EXPECT:
+		if (f->stream || f->len)
+			return false;
+		kernels_expect();
 		return true;
 	case FRAME_MSG: /* no operation has one from the broker yet */
 	case FRAME_PONG:

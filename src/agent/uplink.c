@@ -206,6 +206,7 @@ static void queue_hello(struct conn *c)
 		r |= tlv_str(&b, TAG_FEATURE, *f);
 	if (c->is_unix)
 		r |= tlv_str(&b, TAG_FEATURE, "adopt");
+	r |= tlv_str(&b, TAG_FEATURE, "expect");
 	CHECK(r == 0);
 	conn_queue(c, FRAME_HELLO, 0, 0, b.data, b.len);
 }

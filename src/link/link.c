@@ -156,6 +156,7 @@ static void handle_hello(struct link *l, const struct frame *f)
 	}
 	l->state = LINK_READY;
 	memcpy(l->features, hello.features, sizeof(l->features));
+	l->expects = link_has(l, "expect");
 	(void)uv_timer_stop(&l->timer);
 	if (l->events.ready)
 		l->events.ready(l->user, &hello);
@@ -225,6 +226,7 @@ static void handle_frame(struct link *l, const struct frame *f)
 	case FRAME_FORK:
 	case FRAME_FORKED:
 	case FRAME_ENV:
+	case FRAME_EXPECT:
 	default:
 		break;
 	}
@@ -495,6 +497,12 @@ bool link_has(const struct link *l, const char *feature)
 		if ((p == l->features || p[-1] == ',') && (p[n] == ',' || p[n] == '\0'))
 			return true;
 	return false;
+}
+
+void link_expect(struct link *l)
+{
+	if (link_ready(l) && l->expects && l->n_streams == 0 && link_out_queued(&l->out) == 0)
+		link_send_frame(l, FRAME_EXPECT, 0, 0, NULL, 0, NULL, 0);
 }
 
 void link_stats(const struct link *l, struct link_stats *ret)

@@ -89,6 +89,9 @@ int link_open_with_fds(struct link *l, uint16_t op, const struct buf *body, cons
 	struct link_stream **ret) MUST_CHECK;
 /* Did the agent's hello name this feature? false before it came. */
 bool link_has(const struct link *l, const char *feature);
+/* An operation is about to be opened: whoever will run it is woken, and readies itself meanwhile.
+ * Nothing happens where a stream is open, or an agent does not know of this. */
+void link_expect(struct link *l);
 /* Sends as much of p[0..n) as credit allows, copied; fin goes out with the last byte (or alone).
  * The number taken: less than n means wait for writable(). */
 size_t link_write(struct link_stream *s, const void *p, size_t n, bool fin);

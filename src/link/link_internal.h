@@ -30,6 +30,7 @@ struct link {
 	bool lost;           /* nothing goes out any more; why says why */
 	bool deaf;           /* nothing that comes in counts any more */
 	bool reported;       /* the streams were told, or are just being told */
+	bool expects;        /* its agent understands EXPECT */
 	bool closed;         /* link_close() was called: no callback any more */
 	uint8_t key[AUTH_KEY];
 	uint8_t nonce[AUTH_NONCE];

@@ -30,6 +30,7 @@ struct mcp_server {
 	struct buf tools[2];      /* the result of tools/list, encoded for each era on first need */
 	struct dashboards *dashboards; /* NULL: none can be made */
 	uv_timer_t ticker;
+	uint64_t heard_ms; /* the last message, by the loop's clock */
 };
 
 struct mcp_conn {

@@ -27,6 +27,8 @@
 
 /* How often calls are asked whether their client is due some news. */
 #define TICK_MS 1000
+/* After so long without a message the processors begin to forget the way of a call. */
+#define QUIET_MS 2
 /* For how long clients may keep what does not change while the server runs. */
 #define LIST_TTL_MS (3600 * 1000)
 
@@ -399,6 +401,19 @@ void mcp_server_response(struct mcp_server *s, const char *principal, const stru
 	callask_response(s, principal, m);
 }
 
+/* While a call is judged here, who will run it wakes up and goes once the way of a small cell: to
+ * wake and to fetch all that from memory takes longer than the call. On a busy server it is awake.
+ */
+static void expect_call(struct mcp_conn *c)
+{
+	struct mcp_server *s = c->server;
+	uint64_t now_ms = uv_now(s->config.loop);
+	bool quiet = now_ms - s->heard_ms >= QUIET_MS;
+	s->heard_ms = now_ms;
+	if (quiet && c->default_session[0] && s->config.sessions)
+		sessions_expect(s->config.sessions, c->default_session);
+}
+
 void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *message)
 {
 	struct jsonrpc_msg m = {0};
@@ -412,6 +427,7 @@ void mcp_conn_message(struct mcp_conn *c, const struct mcp_message *message)
 		conn_error(c, message->number, &e);
 		return;
 	}
+	expect_call(c);
 	if (jsonrpc_parse(message->p, message->n, &m, &e) < 0) {
 		conn_error(c, message->number, &e);
 		return;

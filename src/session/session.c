@@ -40,8 +40,17 @@ int sessions_find(struct sessions *m, const char *principal, const char *handle,
 			"No such session: it is unknown, closed or expired. Leave out `session` or "
 			"call the session tool with action \"open\" to get a new one.");
 	session_asked(found);
+	m->latest = found;
 	*ret = found;
 	return 0;
+}
+
+void sessions_expect(struct sessions *m, const char *handle)
+{
+	struct session *s = m->latest;
+	if (s && s->state == SESSION_LIVE && s->link && strlen(handle) == strlen(s->handle) &&
+		id_equal(s->handle, handle, strlen(handle)))
+		link_expect(s->link);
 }
 
 int sessions_each(struct sessions *m, const char *principal,
@@ -101,6 +110,7 @@ int sessions_find_job(struct sessions *m, const char *principal, const char *job
 			"the "
 			"job tool with action \"list\" and a session to see its jobs.");
 	session_asked(found);
+	m->latest = found;
 	*ret = found;
 	return 0;
 }

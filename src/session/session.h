@@ -88,6 +88,9 @@ int sessions_open(struct sessions *m, const struct session_wish *wish, struct se
  * handles. Compares in constant time. Counts as being asked for (idle TTL). */
 int sessions_find(struct sessions *m, const char *principal, const char *handle,
 	struct session **ret, struct err *err) MUST_CHECK;
+/* Something is about to be asked of the session of that handle: its sandbox is woken meanwhile, if
+ * it is the one that was asked for last. Not a use of it. */
+void sessions_expect(struct sessions *m, const char *handle);
 int sessions_each(struct sessions *m, const char *principal,
 	int (*fn)(void *user, struct session *s), void *user);
 /* What there is at present, the pool's too: fn for each sandbox with its provider's name and the

@@ -25,8 +25,9 @@
 
 struct sessions {
 	struct sessions_config config;
-	struct list sessions; /* all that are not freed; the oldest first */
-	uv_timer_t timer;     /* due when the next deadline of any session is */
+	struct list sessions;   /* all that are not freed; the oldest first */
+	uv_timer_t timer;       /* due when the next deadline of any session is */
+	struct session *latest; /* asked for; NULL: none, or it has gone */
 	struct pool *pool;
 	bool closing, detaching, ended;
 	void (*closed)(void *user);

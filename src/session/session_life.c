@@ -78,6 +78,8 @@ void session_hold(struct session *s)
 
 void session_free(struct session *s)
 {
+	if (s->all && s->all->latest == s)
+		s->all->latest = NULL;
 	list_remove(&s->sessions);
 	exec_free(s->exec);
 	files_free(s->files);
@@ -389,6 +391,7 @@ static void on_pool_closed(void *user)
 static void end_sessions(struct sessions *m)
 {
 	m->ended = true;
+	m->latest = NULL;
 	list_for_each (s, next, &m->sessions, struct session, sessions) {
 		s->all = NULL;
 		list_remove(&s->sessions);

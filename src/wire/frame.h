@@ -41,7 +41,9 @@ enum frame_type {
 	FRAME_FORK = 19,   /* agent → kernel: make a twin; descriptors come with it; TLVs */
 	FRAME_FORKED = 20, /* kernel → agent: the twin lives, or why not; TLVs */
 	FRAME_ENV = 21,    /* agent → kernel: variables of the session; TLVs */
-	FRAME_TYPE_MAX_ = FRAME_ENV
+	/* broker → agent, stream 0; agent → kernel: something to run is about to come */
+	FRAME_EXPECT = 22,
+	FRAME_TYPE_MAX_ = FRAME_EXPECT
 };
 
 #define FRAME_FLAG_FIN 1 /* on DATA: the last bytes in this direction */

@@ -102,6 +102,30 @@ class Kernels(Case):
         r = self.cell("say x", kernel="e")
         self.assertEqual((r.reason, r.exit_code), (REASON_INTERPRETER_DIED, 9))
 
+    def test_the_kernel_that_ran_last_is_told_what_is_expected(self):
+        """Once for each EXPECT, where it is free and knows of it; nobody else."""
+        expect = frame(FRAME_EXPECT)
+        self.c.send(expect)  # there is none yet
+        self.kernel("FEATURES=fork expect")
+        self.ok(self.c.start_kernel(TEST_KERNEL, kernel="deaf"))
+        self.assertEqual(self.cell("say x", kernel="deaf").stdout, b"x")
+        self.c.send(expect)
+        self.assertEqual(self.cell("expected", kernel="deaf").stdout, b"0")
+        self.assertEqual(self.cell("expected").stdout, b"0")
+        self.c.send(expect)
+        self.c.send(expect)
+        self.assertEqual(self.cell("expected").stdout, b"2")
+        running = self.c.cell("spin", timeout_ms=300)
+        self.c.send(expect)
+        self.assertEqual(self.ok(self.c.wait(running)).reason, REASON_TIMEOUT)
+        self.c.send(expect)  # it has no process now
+        self.assertEqual(self.cell("expected").stdout, b"0")
+        for bad in (frame(FRAME_EXPECT, 1), frame(FRAME_EXPECT, 0, b"x")):
+            c = self.agent.client()
+            c.send(bad)
+            with self.assertRaises((LinkLost, ConnectionResetError)):
+                c.read_frame(2)
+
     def test_timeout_by_the_ladder(self):
         self.kernel()
         began = time.monotonic()

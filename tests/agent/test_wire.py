@@ -218,7 +218,7 @@ class Protocol(Case):
                     if rng.random() < 0.2:
                         body = body[: rng.randrange(len(body) + 1)]
                     kind = rng.choice((FRAME_OPEN, FRAME_OPEN, FRAME_OPEN, FRAME_DATA, FRAME_CREDIT,
-                                       FRAME_RESET, FRAME_MSG, FRAME_PING))
+                                       FRAME_RESET, FRAME_MSG, FRAME_PING, FRAME_EXPECT))
                     if kind == FRAME_OPEN:
                         body = struct.pack(">H", rng.choice(ops)) + body
                     c.send(frame(kind, rng.randrange(50), body, rng.choice((0, 1))))

@@ -8,7 +8,7 @@ import sys
 import time
 
 FD = int(os.environ["SCB_KERNEL_FD"])
-DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
+DATA, CELL, DISPLAY, DONE, READY, EXPECT = 7, 14, 15, 16, 17, 22
 
 
 def tlv(tag, value):
@@ -43,15 +43,21 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # the stubborn kind
 time.sleep(float(os.environ.get("START_DELAY", "0")))
 if os.environ.get("START_EXIT"):
     os._exit(int(os.environ["START_EXIT"]))
-send(READY, tlv(132, b"test"), tlv(133, b"plain"), tlv(134, b"1"))
+features = [tlv(6, name.encode()) for name in os.environ.get("FEATURES", "").split()]
+send(READY, tlv(132, b"test"), tlv(133, b"plain"), tlv(134, b"1"), *features)
+expected = 0
 while True:
     kind, _, payload = read()
+    expected += kind == EXPECT
     if kind != CELL:
         continue
     n = struct.unpack(">I", payload[2:6])[0]
     word, _, argument = payload[6 : 6 + n].decode().partition(" ")
     if word == "say":
         os.write(1, argument.encode())
+        done()
+    elif word == "expected":  # how often, so far
+        os.write(1, b"%d" % expected)
         done()
     elif word == "late":  # output and DONE as close together as can be
         os.write(1, b"x" * 60000)

@@ -16,7 +16,7 @@ KERNEL = os.path.join(ROOT, "kernels", "python", "kernel.py")
 PYTHON = "/usr/bin/python3"
 
 HEADER = struct.Struct(">BBHII")
-DATA, CELL, DISPLAY, DONE, READY = 7, 14, 15, 16, 17
+DATA, CELL, DISPLAY, DONE, READY, EXPECT = 7, 14, 15, 16, 17, 22
 FIN = 1
 CODE, EXIT_CODE = 75, 99
 LANGUAGE, ENGINE, VERSION = 132, 133, 134

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
 from driver import (  # noqa: E402
-    CELL, CODE, DATA, ENGINE, ERROR, EXIT, FIN, INTERRUPTED, LANGUAGE, OK, VERSION,
+    CELL, CODE, DATA, ENGINE, ERROR, EXIT, EXPECT, FIN, INTERRUPTED, LANGUAGE, OK, VERSION,
     Kernel, KernelDied, tlv,
 )
 
@@ -264,6 +264,35 @@ class Both:
             self.kernel.interrupt()
             time.sleep(0.005)
         self.ok("import time; time.sleep(0.1); 'not interrupted'", "'not interrupted'")
+
+    def test_what_is_expected_leaves_nothing(self):
+        """EXPECT is not answered, and the next cell finds everything as the last one left it."""
+        self.ok("names = None")
+        self.ok("names = sorted(globals())")
+        self.ok("40 + 2", "42")
+        for _ in range(3):
+            self.kernel.send(EXPECT, b"")
+        self.assertEqual(len(self.ok("_", "42").shown), 1)
+        self.kernel.send(EXPECT, b"")
+        self.ok("names == sorted(globals().keys() - {'_'} | set(names) & {'_'})", "True")
+        self.kernel.send(EXPECT, b"")
+        self.assertIn('File "<cell ', self.fails("1 / 0", "ZeroDivisionError").traceback)
+
+    def test_expecting_runs_no_code_of_the_session(self):
+        """Not even what was put in the place of what Python has, nor hooks of a cell."""
+        self.ok("ran = []\nmine = lambda *a, **k: ran.append(a)\ncompile = eval = repr = len = show = mine")
+        self.kernel.send(EXPECT, b"")
+        self.ok("ran", "[]")
+        self.ok("del compile, eval, repr, len, show")
+
+    def test_interrupts_while_it_is_expected(self):
+        """One that comes then may be meant for the cell that follows, as between two cells."""
+        for i in range(200):
+            self.kernel.send(EXPECT, b"")
+            if i % 2:
+                time.sleep(0.0001 * (i % 7))
+            self.kernel.interrupt()
+            self.ok("1", "1")
 
     def test_interrupts_never_tear_a_frame(self):
         code = "for i in range(10**6): display('x' * 40000)"

@@ -185,7 +185,6 @@ bool peer_next(struct fixture *fx, struct frame *f)
 void peer_hello_body(struct fixture *fx, struct buf *b)
 {
 	uint8_t boot_id[16] = {7};
-	(void)fx;
 	assert_int_equal(tlv_u64(b, TAG_PROTOCOL_MIN, 1), 0);
 	assert_int_equal(tlv_u64(b, TAG_PROTOCOL_MAX, 3), 0);
 	assert_int_equal(tlv_str(b, TAG_BUILD, "0.1\x1b[2J"), 0);
@@ -193,6 +192,8 @@ void peer_hello_body(struct fixture *fx, struct buf *b)
 	assert_int_equal(tlv_str(b, TAG_FEATURE, "seccomp"), 0);
 	assert_int_equal(tlv_str(b, TAG_FEATURE, "a,b"), 0);
 	assert_int_equal(tlv_str(b, TAG_FEATURE, "openat2"), 0);
+	if (fx->feature)
+		assert_int_equal(tlv_str(b, TAG_FEATURE, fx->feature), 0);
 	assert_int_equal(tlv_str(b, 9999, "from the future"), 0);
 }
 

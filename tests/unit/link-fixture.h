@@ -27,6 +27,7 @@ struct fixture {
 	unsigned ready, lost, events;
 	struct err why;
 	struct link_hello hello;
+	const char *feature; /* one more in the agent's HELLO; NULL: none */
 };
 
 /* What a stream has seen. */

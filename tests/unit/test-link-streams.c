@@ -37,6 +37,42 @@ static void reset_by_the_agent(void **state)
 	assert_int_equal(fx->lost, 0);
 }
 
+static void an_operation_is_expected_where_none_is_open(void **state)
+{
+	struct fixture *fx = *state;
+	struct seen s = {0};
+	struct frame f;
+	link_expect(fx->link); /* not before the handshake */
+	fx->feature = "expect";
+	peer_up(fx);
+	assert_false(peer_next(fx, &f));
+	link_expect(fx->link);
+	assert_true(peer_next(fx, &f));
+	assert_int_equal(f.type, FRAME_EXPECT);
+	assert_int_equal(f.stream + f.len, 0);
+	peer_open_stream(fx, &s);
+	link_expect(fx->link);
+	assert_true(peer_next(fx, &f));
+	assert_int_equal(f.type, FRAME_OPEN);
+	assert_false(peer_next(fx, &f));
+	peer_end(fx, 1, WIRE_OK);
+	peer_turn(fx);
+	link_expect(fx->link);
+	assert_true(peer_next(fx, &f));
+	assert_int_equal(f.type, FRAME_EXPECT);
+	peer_frame(fx, FRAME_EXPECT, 0, 0, NULL, 0); /* an agent expects nothing of a broker */
+	peer_assert_lost(fx, ERR_PROTOCOL);
+}
+
+static void an_agent_that_expects_nothing_is_told_nothing(void **state)
+{
+	struct fixture *fx = *state;
+	struct frame f;
+	peer_up(fx);
+	link_expect(fx->link);
+	assert_false(peer_next(fx, &f));
+}
+
 static void late_frames_of_a_reset_stream(void **state)
 {
 	struct fixture *fx = *state;
@@ -383,6 +419,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(end_twice),
 		TEST(reset_by_the_agent),
+		TEST(an_operation_is_expected_where_none_is_open),
+		TEST(an_agent_that_expects_nothing_is_told_nothing),
 		TEST(late_frames_of_a_reset_stream),
 		TEST(data_without_credit),
 		TEST(credit_comes_back),
