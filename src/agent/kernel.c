@@ -39,12 +39,17 @@ struct list *kernels_all(void)
 	return &kernels;
 }
 
-struct kernel *kernel_find(const char *name)
+static struct kernel *find_named(const struct tlv *name)
 {
 	list_for_each (k, next, &kernels, struct kernel, node)
-		if (strcmp(k->name, name) == 0)
+		if (tlv_is(name, k->name))
 			return k;
 	return NULL;
+}
+
+struct kernel *kernel_find(const char *name)
+{
+	return find_named(&(struct tlv){.p = (const uint8_t *)name, .n = strlen(name)});
 }
 
 static void on_ladder(struct timer *t);
@@ -157,14 +162,6 @@ void kernel_run_next(struct kernel *k)
 	dequeue(j);
 	run_cell(k, j, &j->cell);
 	buf_done(&j->cell);
-}
-
-static struct kernel *find_named(const struct tlv *name)
-{
-	list_for_each (k, next, &kernels, struct kernel, node)
-		if (tlv_is(name, k->name))
-			return k;
-	return NULL;
 }
 
 enum wire_status kernel_queue_cell(struct job *j, const struct tlv *name, const struct buf *cell)
